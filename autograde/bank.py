@@ -1,0 +1,114 @@
+"""The banks: wrong answers that people really write, and right ones of every form.
+
+    @wrong("causal_mask", source="pbloem/former#10")
+    def below_the_diagonal(n_query, n_key=None):
+        \"\"\"What its author needs to hear, in one or two sentences.\"\"\"
+        ...
+
+The check must reject every wrong answer and accept every right one. When a student's
+outputs equal those of a wrong one, its docstring is the feedback.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+from autograde.calls import Outcome, call
+from autograde.exercise import Examination, Exercise
+from autograde.values import same
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer to an exercise, wrong or right.
+
+    id: the function's name, unique within its exercise.
+    source: where it was seen in public ("" for a constructed one).
+    """
+
+    exercise: str
+    function: Callable
+    source: str = ""
+
+    @property
+    def id(self) -> str:
+        return self.function.__name__
+
+    @property
+    def text(self) -> str:
+        return " ".join(inspect.getdoc(self.function).split())
+
+
+_wrong: list[Answer] = []
+_right: list[Answer] = []
+
+
+def wrong(exercise: str, source: str = "") -> Callable:
+    """Decorator: add a misconception of that exercise; the docstring is its feedback."""
+    return lambda function: (_wrong.append(Answer(exercise, function, source)), function)[1]
+
+
+def right(exercise: str, source: str = "") -> Callable:
+    """Decorator: add an answer that must be accepted."""
+    return lambda function: (_right.append(Answer(exercise, function, source)), function)[1]
+
+
+@cache
+def misconceptions(exercise: Exercise) -> tuple[Answer, ...]:
+    importlib.import_module(f"autograde.misconceptions.{exercise.module}")
+    return tuple(answer for answer in _wrong if answer.exercise == exercise.name)
+
+
+@cache
+def correct_variants(exercise: Exercise) -> tuple[Answer, ...]:
+    importlib.import_module(f"autograde.correct.{exercise.module}")
+    return tuple(answer for answer in _right if answer.exercise == exercise.name)
+
+
+def recognise(examination: Examination) -> Answer | None:
+    """The misconception that explains a failed examination, if one does.
+
+    It must give what the student's function gave wherever it differs from the reference,
+    and so explain at least half of the inputs that failed. Of several the one that
+    explains most wins.
+    """
+    faults = {record.fault for record in examination.records}
+    worst = next((fault for fault in ("value", "changed", "warned") if fault in faults), None)
+    if worst is None or not examination.started:
+        return None
+    failed = sum(record.fault == worst for record in examination.records)
+    best, most = None, failed / 2
+    for answer in misconceptions(examination.exercise):
+        explained = _explained(answer, examination, worst)
+        if explained >= most and (best is None or explained > most):
+            best, most = answer, explained
+    return best
+
+
+def _explained(answer: Answer, examination: Examination, worst: str) -> int:
+    """How many failed inputs the misconception explains; 0 if one contradicts it."""
+    exercise, explained = examination.exercise, 0
+    for record in examination.records:
+        theirs = call(answer.function, record.args, record.kwargs)
+        right = theirs.returned and same(theirs.value, record.expected, exercise.exact_dtype)
+        fault = exercise.side_effect(theirs) if right else "value"
+        if not fault:
+            continue  # on this input the mistake does not show
+        if not _alike(record.outcome, theirs, fault, exercise.exact_dtype):
+            return 0
+        explained += fault == worst
+    return explained
+
+
+def _alike(seen: Outcome, theirs: Outcome, fault: str, exact_dtype: bool) -> bool:
+    if fault != "value":
+        return getattr(seen, fault) == getattr(theirs, fault)
+    if seen.how != theirs.how:
+        return False
+    if seen.returned:
+        return same(seen.value, theirs.value, exact_dtype)
+    return seen.value == theirs.value

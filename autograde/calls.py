@@ -1,0 +1,164 @@
+"""One call of a function under examination, and everything that came of it."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import linecache
+import os
+import signal
+import sysconfig
+import threading
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from autograde.values import plain
+
+NOT_THEIRS = (
+    "<frozen",
+    os.path.dirname(os.path.abspath(__file__)),
+    *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
+)
+SECONDS = 10.0  # what one call may take; exercises that train allow more
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a call.
+
+    how: "returned", "raised", "timeout" (no result in time), "exited" (the function tried
+        to end Python) or "died" (it did end it).
+    value: the plain result; the exception's type name when it raised.
+    text: the exception's message, or how the process ended.
+    line: the source line that raised, when it is known.
+    changed: indices of the arguments that the call modified.
+    printed: number of characters written to stdout and stderr.
+    warned: texts of the warnings that were raised.
+    """
+
+    how: str
+    value: Any = None
+    text: str = ""
+    line: str = ""
+    changed: tuple[int, ...] = ()
+    printed: int = 0
+    warned: tuple[str, ...] = ()
+
+    @property
+    def returned(self) -> bool:
+        return self.how == "returned"
+
+    @property
+    def unwritten(self) -> bool:
+        """Is this the stub that a student has not filled in yet?"""
+        return self.how == "raised" and self.value == "NotImplementedError"
+
+    def says(self) -> str:
+        """What happened, for a person; "" for a call that returned."""
+        where = f", at `{self.line}`" if self.line else ""
+        return {
+            "returned": "",
+            "raised": f"raised {self.value}: {self.text}{where}".rstrip(": "),
+            "timeout": f"did not return within {self.text} s: an endless loop?",
+            "exited": f"tried to end Python ({self.text}); return a value instead",
+            "died": f"ended the Python process ({self.text})",
+        }[self.how]
+
+
+class OutOfTime(BaseException):
+    """Raised inside a call that has run too long; no `except Exception` catches it."""
+
+
+class _Counter(io.TextIOBase):
+    """A stream that counts what is written and keeps nothing."""
+
+    written = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self.written += len(text)
+        return len(text)
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float):
+    """Raise `OutOfTime` after `seconds` (main thread on Unix; elsewhere no limit)."""
+    usable = hasattr(signal, "setitimer") and (
+        threading.current_thread() is threading.main_thread()
+    )
+    if not usable:
+        yield
+        return
+
+    def ring(signum, frame):
+        raise OutOfTime
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)  # again each second: `except:` may eat one
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def call(
+    function: Callable, args: tuple, kwargs: dict[str, Any], seconds: float = SECONDS
+) -> Outcome:
+    """Call `function` on copies of the arguments and report what came of it."""
+    given = copy.deepcopy(args)
+    counter = _Counter()
+    # The caller's own settings do not reach the student's code, nor the reverse.
+    with (
+        contextlib.redirect_stdout(counter),
+        contextlib.redirect_stderr(counter),
+        warnings.catch_warnings(record=True) as caught,
+        np.errstate(all="warn", under="ignore"),
+    ):
+        warnings.simplefilter("always")
+        try:
+            with time_limit(seconds):
+                result = ("returned", plain(function(*given, **copy.deepcopy(kwargs))), "", "")
+        except KeyboardInterrupt:
+            raise  # the person at the keyboard wants it to stop
+        except OutOfTime:
+            result = ("timeout", None, f"{seconds:g}", "")
+        except SystemExit as error:
+            result = ("exited", None, f"SystemExit({error.code!r})", "")
+        except BaseException as error:
+            result = ("raised", type(error).__name__, str(error)[:300], _line(error))
+    changed = tuple(i for i, (a, b) in enumerate(zip(args, given, strict=True)) if _differ(a, b))
+    warned = tuple(dict.fromkeys(str(w.message)[:200] for w in caught))[:5]
+    return Outcome(*result, changed, counter.written, warned)
+
+
+def _line(error: BaseException) -> str:
+    """The source line in which the student's own code stood when it raised."""
+    line = ""
+    trace = error.__traceback__
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        if not name.startswith(NOT_THEIRS):
+            line = linecache.getline(name, trace.tb_lineno).strip() or line
+        trace = trace.tb_next
+    return line[:120]
+
+
+def _differ(before: Any, after: Any) -> bool:
+    """Did a call change this argument?"""
+    if isinstance(before, np.ndarray):
+        return before.shape != after.shape or before.tobytes() != after.tobytes()
+    if isinstance(before, list | tuple):
+        return len(before) != len(after) or any(map(_differ, before, after))
+    if isinstance(before, dict):
+        return before.keys() != after.keys() or any(_differ(before[k], after[k]) for k in before)
+    if type(before).__module__.partition(".")[0] == "torch" and hasattr(before, "detach"):
+        return _differ(before.detach().numpy(), after.detach().numpy())
+    return False

@@ -1,0 +1,1 @@
+"""What must be true of a student's function, a module a chapter."""

@@ -1,0 +1,329 @@
+"""What must be true of the functions of chapter 3."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from autograde.exercise import Exercise
+from autograde.reference import ch03_causal_mask as reference
+
+PAGE = "03-causal-mask"
+
+
+def some_mask(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """A random mask, no triangle, in which every query has a key."""
+    allowed = rng.random(shape) < 0.6
+    allowed[..., 0] |= ~allowed.any(axis=-1)
+    return allowed
+
+
+# causal_mask ---------------------------------------------------------------------------
+
+causal_mask = Exercise(
+    reference.causal_mask,
+    read=(f"{PAGE}#ch03-causal-mask", "The causal mask"),
+    hints=(
+        "Take one query i. Which keys j may it see? Write the condition on paper first.",
+        "np.arange(n_query)[:, None] and np.arange(n_key) hold every i and every j; compared "
+        "with each other they broadcast to a (query, key) array.",
+        "The last query, i = n_query - 1, must see the last key, j = n_key - 1. By how much "
+        "does that shift the condition j <= i?",
+    ),
+    takes_arrays=False,
+)
+
+
+@causal_mask.claim("a query sees itself and everything before it, and nothing after", points=2)
+def _(probe, rng):
+    for n in (1, 2, 3, 5, int(rng.integers(6, 12))):
+        probe.equals(n)
+
+
+@causal_mask.claim("with more keys than queries, the last query sees every key")
+def _(probe, rng):
+    for n_query, n_key in ((1, 2), (2, 3), (2, 5), (1, 4), (3, 3)):
+        probe.equals(n_query, n_key)
+    n = int(rng.integers(2, 7))
+    probe.equals(n, n + int(rng.integers(1, 7)))
+
+
+@causal_mask.claim("with fewer keys than queries, the first queries see nothing")
+def _(probe, rng):
+    for n_query, n_key in ((2, 1), (3, 1), (5, 2), (3, 0)):
+        probe.equals(n_query, n_key)
+    n = int(rng.integers(2, 7))
+    probe.equals(n + int(rng.integers(1, 7)), n)
+
+
+# additive_mask -------------------------------------------------------------------------
+
+additive_mask = Exercise(
+    reference.additive_mask,
+    read=(f"{PAGE}#ch03-additive-mask", "The matrix M"),
+    hints=(
+        "Two numbers suffice: one that leaves a score as it is when added, and one that "
+        "no score can bring back.",
+        "np.where chooses between two numbers, entry by entry.",
+        "Multiplying a 0/1 mask by infinity gives 0 * inf, which is NaN: choose, do not "
+        "multiply. `.astype(dtype)` sets the dtype.",
+    ),
+    exact_dtype=True,
+)
+
+
+@additive_mask.claim("0 where attention is allowed, minus infinity elsewhere", points=2)
+def _(probe, rng):
+    for n in (1, 2, 3):
+        probe.equals(np.tri(n, dtype=bool))
+    probe.equals(some_mask(rng, 3, 5))
+    probe.equals(some_mask(rng, 2, 1, 4))
+    probe.equals(np.zeros((2, 2), dtype=bool))
+    probe.equals(np.ones((2, 3), dtype=bool))
+
+
+@additive_mask.claim("the result has the dtype that was asked for")
+def _(probe, rng):
+    for dtype in (np.float64, np.float32, np.float16):
+        probe.equals(np.tri(2, dtype=bool), dtype)
+        probe.equals(some_mask(rng, 2, 3, 3), dtype)
+
+
+# masked_softmax ------------------------------------------------------------------------
+
+masked_softmax = Exercise(
+    reference.masked_softmax,
+    read=(f"{PAGE}#ch03-masked-softmax", "The mask goes before the softmax"),
+    hints=(
+        "A key that may not be seen must be out of the race before the exponentials are "
+        "added up, and the number that stands at its score must not matter.",
+        "Replace the closed scores by -inf (np.where), then subtract each row's largest "
+        "score before np.exp, so that nothing overflows.",
+        "In a row without any allowed key the largest score is -inf and the sum is 0: put "
+        "another number in their place, for that row only, before subtracting and dividing.",
+    ),
+    quiet=True,
+)
+
+
+@masked_softmax.claim("each row is the softmax of its allowed scores, and 0 elsewhere", points=2)
+def _(probe, rng):
+    probe.equals(np.array([[0.0, 1.0]]), np.array([[True, True]]))
+    probe.equals(np.array([[1.0, 2.0], [3.0, 5.0]]), np.tri(2, dtype=bool))
+    probe.equals(np.array([[-5.0, -6.0], [-7.0, -5.0]]), np.tri(2, dtype=bool))
+    probe.equals(np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.5], [0.5, 0.5, 1.0]]), np.tri(3) > 0)
+    for shape in ((3, 3), (2, 4), (3, 2, 4), (2, 3, 4, 5)):
+        allowed = some_mask(rng, *shape)
+        for dtype in (np.float64, np.float32):
+            scores = rng.normal(scale=2, size=shape).astype(dtype)
+            probe.equals(scores, allowed)
+    weights = probe(scores, allowed)
+    if weights[~allowed].any():
+        wanted = np.where(allowed, weights, 0)
+        probe.fail("a closed key gets a little weight", scores, allowed, expected=wanted)
+
+
+@masked_softmax.claim("scores of any size give finite weights")
+def _(probe, rng):
+    open_, triangle = np.ones((2, 2), dtype=bool), np.tri(2, dtype=bool)
+    for dtype in (np.float64, np.float32):
+        for low, high in ((1000, 1001), (-1e4, -1e4), (-1000, 1000), (-1e5, 1e5), (1e5, -1e5)):
+            scores = np.array([[low, high], [high, low]], dtype=dtype)
+            probe.equals(scores, open_)
+            probe.equals(scores, triangle)
+        probe.equals(np.array([[1000, 1001], [-1000, -1001]], dtype=dtype), open_)
+    probe.equals(rng.normal(scale=1e3, size=(2, 4, 5)), some_mask(rng, 2, 4, 5))
+
+
+@masked_softmax.claim("a query with no allowed key gets all zeros")
+def _(probe, rng):
+    probe.equals(np.array([[1.0, 2.0]]), np.zeros((1, 2), dtype=bool))
+    probe.equals(np.array([[0.5, 1.0], [2.0, 3.0]]), np.array([[False, False], [True, True]]))
+    allowed = some_mask(rng, 2, 3, 4)
+    allowed[0, 1] = False
+    probe.equals(rng.normal(size=(2, 3, 4)).astype(np.float32), allowed)
+
+
+@masked_softmax.claim("whatever stands at a closed score has no effect")
+def _(probe, rng):
+    allowed = np.tri(2, dtype=bool)
+    for junk in (1e30, np.inf, np.nan, -np.inf, -1e30):
+        probe.equals(np.array([[1.0, junk], [2.0, 3.0]]), allowed)
+    for dtype in (np.float64, np.float32):
+        allowed = some_mask(rng, 2, 4, 5)
+        scores = rng.normal(size=allowed.shape)
+        junk = rng.choice([1e30, np.inf, np.nan, -np.inf], size=allowed.shape)
+        probe.equals(np.where(allowed, scores, junk).astype(dtype), allowed)
+        allowed[1, 2] = False
+        probe.equals(np.where(allowed, scores, junk).astype(dtype), allowed)
+
+
+@masked_softmax.claim("the mask broadcasts to the shape of the scores")
+def _(probe, rng):
+    probe.equals(rng.normal(size=(2, 2, 3)), some_mask(rng, 2, 3))
+    probe.equals(rng.normal(size=(2, 3, 4)), some_mask(rng, 2, 1, 4))
+    probe.equals(rng.normal(size=(2, 3, 4, 5)), some_mask(rng, 2, 1, 4, 5))
+
+
+# masked_attention ----------------------------------------------------------------------
+
+masked_attention = Exercise(
+    reference.masked_attention,
+    read=(f"{PAGE}#ch03-masked-attention", "Masked attention"),
+    hints=(
+        "Three lines: scores, weights, output. Your masked_softmax makes the weights.",
+        "Only the last two axes of k are exchanged for the scores; the axes before them are "
+        "batches. d_head is the length of q's last axis.",
+        "scores = q @ np.swapaxes(k, -2, -1), divided by the square root of d_head; "
+        "return the output first, then the weights.",
+    ),
+)
+
+
+def qkv(rng, batch, n_query, n_key, d_head, d_value, dtype=np.float64):
+    """Random queries, keys and values of those sizes."""
+    shapes = ((n_query, d_head), (n_key, d_head), (n_key, d_value))
+    return tuple(rng.normal(size=(*batch, *shape)).astype(dtype) for shape in shapes)
+
+
+@masked_attention.claim("out is the weighted sum of the values that each query may see", points=3)
+def _(probe, rng):
+    x = np.array([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0], [1.0, 1.0, 0.0, 0.0]])
+    probe.equals(x[:1], x[:1], x[:1], np.array([[True]]))
+    probe.equals(x[:2], x[:2], 2 * x[:2], np.tri(2, dtype=bool))
+    probe.equals(x, x, x, np.tri(3, dtype=bool))
+    sizes = (((), 3, 3, 2, 2), ((), 2, 4, 3, 5), ((3,), 3, 3, 3, 3), ((2, 3), 4, 5, 3, 2))
+    for batch, n_query, n_key, d_head, d_value in sizes:
+        for dtype in (np.float64, np.float32):
+            allowed = some_mask(rng, *batch, n_query, n_key)
+            probe.equals(*qkv(rng, batch, n_query, n_key, d_head, d_value, dtype), allowed)
+
+
+@masked_attention.claim("the mask broadcasts over batches and heads")
+def _(probe, rng):
+    probe.equals(*qkv(rng, (2,), 3, 3, 2, 2), np.tri(3, dtype=bool))
+    probe.equals(*qkv(rng, (2, 3), 2, 4, 3, 2), some_mask(rng, 2, 1, 2, 4))
+    probe.equals(*qkv(rng, (3,), 2, 4, 3, 2), some_mask(rng, 3, 1, 4))
+
+
+@masked_attention.claim("a query with no allowed key gets zeros, in output and weights")
+def _(probe, rng):
+    probe.equals(*qkv(rng, (), 1, 2, 2, 2), np.zeros((1, 2), dtype=bool))
+    probe.equals(*qkv(rng, (2,), 3, 2, 2, 3), np.tri(3, 2, -1, dtype=bool))
+
+
+@masked_attention.claim("large scores are safe")
+def _(probe, rng):
+    for low, high in ((-40, 40), (-40, -30)):  # integers: exact in float32 too
+        for dtype in (np.float64, np.float32):
+            q = rng.integers(1, 41, size=(2, 3, 4)).astype(dtype)
+            k = rng.integers(low, high, size=(2, 5, 4)).astype(dtype)
+            v = rng.integers(-9, 10, size=(2, 5, 2)).astype(dtype)
+            probe.equals(q, k, v, some_mask(rng, 2, 3, 5))
+
+
+@masked_attention.claim("changing the future changes no earlier output")
+def _(probe, rng):
+    n = 5
+    q, k, v = qkv(rng, (), n, n, 3, 3)
+    allowed = np.tri(n, dtype=bool)
+    before, _ = probe(q, k, v, allowed)
+    for t in range(1, n):
+        changed_k, changed_v = k.copy(), v.copy()
+        changed_k[t:] += rng.normal(scale=50, size=k[t:].shape)
+        changed_v[t:] += rng.normal(scale=50, size=v[t:].shape)
+        after, _ = probe(q, changed_k, changed_v, allowed)
+        if not np.allclose(after[:t], before[:t], rtol=1e-5, atol=1e-6):
+            detail = f"keys and values from position {t} on were changed, and out[:{t}] moved"
+            probe.fail(detail, q, changed_k, changed_v, allowed, expected=before[:t], got=after[:t])
+
+
+# padding_mask --------------------------------------------------------------------------
+
+padding_mask = Exercise(
+    reference.padding_mask,
+    read=(f"{PAGE}#ch03-padding-masks", "Padding"),
+    hints=(
+        "Key j of a sequence with length L is real when j is less than L.",
+        "np.arange(n_key) has one axis; lengths must get two new ones, so that the "
+        "comparison has the axes (batch, query, key).",
+        "lengths[:, None, None] has shape (batch, 1, 1).",
+    ),
+)
+
+
+@padding_mask.claim("True for the first `length` keys of each sequence, in shape (batch, 1, key)", 2)
+def _(probe, rng):
+    for lengths, n_key in (([1], 2), ([2, 1], 2), ([1, 3], 3), ([4, 2, 3], 5)):
+        probe.equals(np.array(lengths), n_key)
+    n_key = int(rng.integers(4, 9))
+    probe.equals(rng.integers(0, n_key + 1, size=4), n_key)
+    probe.equals(rng.integers(0, n_key + 1, size=n_key).astype(np.int32), n_key)
+
+
+@padding_mask.claim("an empty sequence has no real key, a full one has only real keys")
+def _(probe, rng):
+    probe.equals(np.array([0]), 1)
+    probe.equals(np.array([0, 3]), 3)
+    probe.equals(np.array([0, 0]), 4)
+
+
+# causal_padding_mask -------------------------------------------------------------------
+
+causal_padding_mask = Exercise(
+    reference.causal_padding_mask,
+    read=(f"{PAGE}#ch03-padding-masks", "Padding"),
+    hints=(
+        "You have written both masks already. Which entries may stay open when both must agree?",
+        "causal_mask(n) is (query, key), padding_mask(lengths, n) is (batch, 1, key): they "
+        "broadcast to (batch, query, key).",
+        "Combine them with &. Rows of padded queries stay as they come out.",
+    ),
+)
+
+
+@causal_padding_mask.claim("a key is open when it is not in the future and not padding", points=2)
+def _(probe, rng):
+    for lengths, n in (([1], 1), ([2], 2), ([1], 2), ([1, 3], 3), ([2, 4], 4), ([3, 1, 2], 3)):
+        probe.equals(np.array(lengths), n)
+    n = int(rng.integers(4, 8))
+    probe.equals(rng.integers(1, n + 1, size=4), n)
+
+
+@causal_padding_mask.claim("padded queries keep their row, and an empty sequence has no key")
+def _(probe, rng):
+    probe.equals(np.array([2]), 4)
+    probe.equals(np.array([0]), 2)
+    probe.equals(np.array([0, 3, 1]), 3)
+
+
+# dog_by_hand ---------------------------------------------------------------------------
+
+dog_by_hand = Exercise(
+    reference.dog_by_hand,
+    read=(f"{PAGE}#ch03-i-love-dog", "“I love dog”, number by number"),
+    hints=(
+        "Take the third row of the scaled scores. The mask closes nothing in it: why?",
+        "The weights are e^0.5, e^0.5 and e^1, each divided by their sum.",
+        "The output is weight 1 times the row of “I”, plus weight 2 times the row of “love”, "
+        "plus weight 3 times the row of “dog”.",
+    ),
+    takes_arrays=False,
+    atol=6e-4,
+)
+
+
+@dog_by_hand.claim("the three weights of “dog” are right to three decimals")
+def _(probe, rng):
+    _compare_part(probe, 0)
+
+
+@dog_by_hand.claim("the four numbers of its output are right to three decimals")
+def _(probe, rng):
+    _compare_part(probe, 1)
+
+
+def _compare_part(probe, index):
+    got, want = probe()[index], probe.exercise.reference()[index]
+    if not np.allclose(got, want, rtol=0, atol=6e-4):
+        # The expected numbers stay unsaid: working them out is the exercise.
+        probe.fail("at least one number is off by more than a rounding", got=got)

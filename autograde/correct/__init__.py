@@ -1,0 +1,1 @@
+"""Right answers of every form, a module a chapter: all must be accepted."""

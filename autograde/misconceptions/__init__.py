@@ -1,0 +1,1 @@
+"""Wrong answers and what their authors need to hear, a module a chapter."""

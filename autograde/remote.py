@@ -1,0 +1,35 @@
+"""Calling a function that lives in another process.
+
+The student's side runs `answer(namespace, request)`; the grader's side makes the request
+with `ask` and reads the reply with `wire.decode_outcome`. How the two texts travel (a
+pipe, a kernel's channel) is somebody else's business.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from autograde.calls import Outcome, call
+from autograde.wire import decode, encode, encode_outcome
+
+
+def ask(name: str, args: tuple, kwargs: dict[str, Any], seconds: float) -> str:
+    """The request to call `name` with these arguments, as one line of text."""
+    body = {"name": name, "args": encode(args), "kwargs": encode(kwargs), "seconds": seconds}
+    return json.dumps(body)
+
+
+def answer(namespace: Mapping[str, Any], request: str) -> str:
+    """Carry out a request in the student's process; the reply as one line of text."""
+    asked = json.loads(request)
+    name = asked["name"]
+    if name not in namespace:
+        return encode_outcome(Outcome("raised", "NameError", f"{name} is not defined"))
+    function = namespace[name]
+    if not callable(function):
+        text = f"{name} is no function but a {type(function).__name__}"
+        return encode_outcome(Outcome("raised", "TypeError", text))
+    args, kwargs = decode(asked["args"], True), decode(asked["kwargs"], True)
+    return encode_outcome(call(function, tuple(args), kwargs, asked["seconds"]))

@@ -1,0 +1,205 @@
+"""Plain values: what a student's function returned, stripped of every behaviour.
+
+A result is turned into base-class arrays, numbers, strings, None, dtypes, tuples and
+dicts of them, so that no array subclass, no `__eq__` and no later change of a shared
+buffer can influence a comparison.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+RTOL, ATOL = 1e-5, 1e-6  # float32 from end to end is a right answer
+LONGEST = 10**6  # items of a list; more is not an answer to any exercise
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """A result that is no plain value: its type, and the start of its repr."""
+
+    kind: str
+
+
+@dataclass(frozen=True)
+class DType:
+    """A dtype (or dtype class) as a value."""
+
+    name: str
+
+
+class Mismatch(Exception):
+    """A result that cannot be what the exercise asks for; the text says why."""
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """Copy `value` into plain values; what cannot be copied becomes `Opaque`."""
+    kind = type(value).__name__
+    if value is None or type(value) in (bool, int, float, complex, str):
+        return value
+    try:
+        if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
+            return DType(np.dtype(value).name)
+        if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
+            value = value.detach().cpu().numpy()
+        if isinstance(value, list | tuple):
+            if depth > 8 or len(value) > LONGEST:
+                return Opaque(f"{kind}, nested too deep or too long")
+            return tuple(plain(item, depth + 1) for item in list(value))
+        if isinstance(value, dict):
+            return {str(key): plain(item, depth + 1) for key, item in list(value.items())}
+        if isinstance(value, Number) and not hasattr(value, "__array__"):
+            return float(value)
+        return _plain_array(value, kind)
+    except Exception:  # a hostile or broken object: whatever it does, it is no value
+        return Opaque(kind)
+
+
+def _plain_array(value: Any, kind: str) -> Any:
+    array = np.array(value, copy=True, subok=False)
+    if array.dtype == object:
+        if array.ndim == 0:
+            return Opaque(kind)
+        array = array.astype(np.float64)
+    if array.dtype.kind not in "biufcU":
+        return Opaque(f"{kind} of dtype {array.dtype}")
+    return array
+
+
+def conform(value: Any, like: Any, exact_dtype: bool = False) -> Any:
+    """Read a plain `value` as the kind of thing `like` is, or raise `Mismatch`.
+
+    Lists and arrays stand for each other where NumPy can convert them, a 0-d array for a
+    number; `like` is the reference's result. With `exact_dtype` arrays must have its dtype;
+    otherwise float32 or wider will do for floats.
+    """
+    if isinstance(like, tuple):
+        if isinstance(value, np.ndarray) and value.ndim:
+            value = tuple(np.asarray(part) for part in value)
+        if not isinstance(value, tuple):
+            raise Mismatch(f"{describe(value)} came back; {describe(like)} was expected")
+        if len(value) != len(like):
+            raise Mismatch(f"{len(value)} values came back; {len(like)} were expected")
+        return tuple(conform(a, b, exact_dtype) for a, b in zip(value, like, strict=True))
+    if isinstance(like, dict):
+        if not isinstance(value, dict) or set(value) != set(like):
+            raise Mismatch(f"{describe(value)} came back; {describe(like)} was expected")
+        return {key: conform(value[key], like[key], exact_dtype) for key in like}
+    if isinstance(like, np.ndarray):
+        return _conform_array(value, like, exact_dtype)
+    if isinstance(like, bool | int | float):
+        return _conform_number(value, like)
+    if type(value) is not type(like):
+        raise Mismatch(f"{describe(value)} came back; {describe(like)} was expected")
+    return value
+
+
+def _conform_array(value: Any, like: np.ndarray, exact_dtype: bool) -> np.ndarray:
+    if isinstance(value, tuple):
+        try:
+            value = np.array(value, dtype=None if size(value) else like.dtype)  # [] has no dtype
+        except (ValueError, TypeError):
+            raise Mismatch(f"{describe(value)} came back; one array was expected") from None
+    if isinstance(value, bool | int | float):
+        value = np.array(value)
+    if not isinstance(value, np.ndarray):
+        raise Mismatch(f"{describe(value)} came back; an array was expected")
+    if value.shape != like.shape:
+        raise Mismatch(f"the shape is {value.shape}; {like.shape} was expected")
+    if like.dtype.kind == "b" and value.dtype.kind != "b":
+        raise Mismatch(f"the dtype is {value.dtype}; a mask is bool (True = may attend)")
+    if like.dtype.kind in "iu" and value.dtype.kind not in "iu":
+        raise Mismatch(f"the dtype is {value.dtype}; integers were expected")
+    if exact_dtype and value.dtype != like.dtype:
+        raise Mismatch(f"the dtype is {value.dtype}; {like.dtype} was asked for")
+    if like.dtype.kind == "f" and (value.dtype.kind not in "fiu" or value.dtype == np.float16):
+        if value.dtype != like.dtype:
+            raise Mismatch(f"the dtype is {value.dtype}; float32 or wider was expected")
+    return value
+
+
+def _conform_number(value: Any, like: bool | int | float) -> bool | int | float:
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    wanted = {bool: bool, int: int, float: (int, float)}[type(like)]
+    if not isinstance(value, wanted) or (type(value) is bool) != (type(like) is bool):
+        raise Mismatch(f"{describe(value)} came back; {describe(like)} was expected")
+    return type(like)(value)
+
+
+def difference(got: Any, want: Any, rtol: float = RTOL, atol: float = ATOL) -> str | None:
+    """Where two conformed values differ first, in words; None when they agree.
+
+    NaN agrees with NaN only, an infinity with itself only. `atol` grows with the largest
+    finite number of `want`, as rounding does.
+    """
+    if isinstance(want, tuple):
+        parts = enumerate(zip(got, want, strict=True))
+        found = ((i, difference(g, w, rtol, atol)) for i, (g, w) in parts)
+        return next((f"value {i} of the tuple: {text}" for i, text in found if text), None)
+    if isinstance(want, dict):
+        found = ((key, difference(got[key], want[key], rtol, atol)) for key in want)
+        return next((f"{key!r}: {text}" for key, text in found if text), None)
+    if not isinstance(want, np.ndarray | int | float):
+        return None if got == want else f"expected {want!r}, got {got!r}"
+    wrong = differing(got, want, rtol, atol)
+    if not wrong.any():
+        return None
+    if wrong.ndim == 0:
+        return f"expected {number(want)}, got {number(got)}"
+    where = tuple(int(i) for i in np.argwhere(wrong)[0])
+    share = f"{wrong.sum()} of {wrong.size} entries differ; the first"
+    return f"{share} at {list(where)}: expected {number(want[where])}, got {number(got[where])}"
+
+
+def differing(got: Any, want: Any, rtol: float = RTOL, atol: float = ATOL) -> np.ndarray:
+    """Bool array: the entries in which two numbers or arrays of one shape differ."""
+    got, want = np.asarray(got), np.asarray(want)
+    if want.dtype.kind not in "fc":
+        return np.asarray(got != want)
+    got, want = got.astype(np.float64), want.astype(np.float64)
+    finite = np.abs(want[np.isfinite(want)])
+    scale = max(1.0, finite.max(initial=0.0))
+    with np.errstate(all="ignore"):
+        return np.asarray(~np.isclose(got, want, rtol=rtol, atol=atol * scale, equal_nan=True))
+
+
+def same(a: Any, b: Any, exact_dtype: bool = False) -> bool:
+    """Do two plain values say the same, as lists or arrays, up to rounding?"""
+    try:
+        return difference(conform(a, b, exact_dtype), b) is None
+    except Mismatch:
+        return False
+
+
+def size(value: Any) -> int:
+    """How many numbers a plain value holds: what makes one example smaller than another."""
+    if isinstance(value, tuple | list):
+        return sum(size(item) for item in value)
+    if isinstance(value, dict):
+        return sum(size(item) for item in value.values())
+    return value.size if isinstance(value, np.ndarray) else 1
+
+
+def number(value: Any) -> str:
+    """A number for people: six digits, integers and booleans as they are."""
+    value = value.item() if isinstance(value, np.ndarray | np.generic) else value
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def describe(value: Any) -> str:
+    """A plain value by kind and shape, for a sentence."""
+    if value is None:
+        return "None (is a `return` missing?)"
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape} and dtype {value.dtype}"
+    if isinstance(value, tuple):
+        return f"a tuple or list of {len(value)} values"
+    if isinstance(value, dict):
+        return f"a dict with the keys {sorted(value)}"
+    if isinstance(value, Opaque):
+        return f"a {value.kind}"
+    return f"{type(value).__name__} {value!r}"[:80]

@@ -1,0 +1,103 @@
+"""How values cross between the grader and a student's process: text, and no pickle.
+
+Arrays travel as `.npy` bytes in base64, everything else as JSON with a tag. What arrives
+can only be a plain value (see `autograde.values`), whoever wrote it.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import io
+import json
+from typing import Any
+
+import numpy as np
+
+from autograde.calls import Outcome
+from autograde.values import DType, Opaque
+
+
+def encode(value: Any) -> Any:
+    """A value as JSON-able data. Arguments may hold arrays, tensors and dtype classes."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, np.generic):
+        return {"number": repr(value)}  # keeps inf and nan, which are not JSON
+    if isinstance(value, complex):
+        return {"array": _bytes(np.asarray(value))}
+    if isinstance(value, list | tuple):
+        return {type(value).__name__: [encode(item) for item in value]}
+    if isinstance(value, dict):
+        return {"dict": {key: encode(item) for key, item in value.items()}}
+    if isinstance(value, type):
+        return {"dtype": np.dtype(value).name}
+    if isinstance(value, DType):
+        return {"dtype": value.name}
+    if isinstance(value, Opaque):
+        return {"opaque": value.kind}
+    if type(value).__module__.partition(".")[0] == "torch":
+        return {"tensor": _bytes(value.detach().numpy())}
+    return {"array": _bytes(np.asarray(value))}
+
+
+def decode(data: Any, arguments: bool = False) -> Any:
+    """The value that `encode` was given; `ValueError` for anything else.
+
+    arguments: the student's side, where tensors and dtype classes are wanted as such.
+    """
+    if data is None or isinstance(data, bool | str):
+        return data
+    if not isinstance(data, dict) or len(data) != 1:
+        raise ValueError("not an encoded value")
+    ((tag, body),) = data.items()
+    if tag == "number":
+        return int(body) if body.lstrip("-").isdigit() else float(body)
+    if tag in ("list", "tuple"):
+        items = (decode(item, arguments) for item in body)
+        return list(items) if tag == "list" and arguments else tuple(items)
+    if tag == "dict":
+        return {key: decode(item, arguments) for key, item in body.items()}
+    if tag == "dtype":
+        return np.dtype(body).type if arguments else DType(body)
+    if tag == "opaque":
+        return Opaque(str(body))
+    if tag in ("array", "tensor"):
+        array = np.load(io.BytesIO(base64.b64decode(body)), allow_pickle=False)
+        if tag == "tensor" and arguments:
+            import torch
+
+            return torch.from_numpy(array)
+        return array
+    raise ValueError(f"unknown tag {tag!r}")
+
+
+def _bytes(array: np.ndarray) -> str:
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return base64.b64encode(buffer.getvalue()).decode("ascii")
+
+
+def encode_outcome(outcome: Outcome) -> str:
+    fields = {field.name: getattr(outcome, field.name) for field in dataclasses.fields(outcome)}
+    return json.dumps({**fields, "value": encode(outcome.value)})
+
+
+def decode_outcome(text: str) -> Outcome:
+    """The outcome in a reply; one that "died" if the reply is none."""
+    try:
+        data = json.loads(text)
+        how = data["how"]
+        if how not in ("returned", "raised", "timeout", "exited", "died"):
+            raise ValueError(how)
+        return Outcome(
+            how=how,
+            value=decode(data["value"]),
+            text=str(data["text"])[:300],
+            line=str(data["line"])[:120],
+            changed=tuple(int(index) for index in data["changed"]),
+            printed=int(data["printed"]),
+            warned=tuple(str(text)[:200] for text in data["warned"][:5]),
+        )
+    except Exception as error:  # the reply comes from the student's process: trust nothing
+        return Outcome("died", text=f"its reply made no sense: {type(error).__name__}")

@@ -1,0 +1,46 @@
+"""The grader's own exam: every wrong answer rejected and named, every right one accepted."""
+
+import pytest
+
+from autograde.bank import correct_variants, misconceptions
+from autograde.checking import CHECK_SEEDS, GRADE_SEEDS
+from autograde.exercise import examine, exercises, local
+from autograde.report import report
+
+ALL = list(exercises())
+WRONG = [(e, answer) for e in ALL for answer in misconceptions(e)]
+RIGHT = [(e, answer) for e in ALL for answer in correct_variants(e)]
+
+
+def label(value):
+    return getattr(value, "id", None) or getattr(value, "name", None)
+
+
+@pytest.mark.parametrize(("exercise", "answer"), WRONG, ids=label)
+def test_a_wrong_answer_is_rejected_and_named(exercise, answer):
+    for seeds in (CHECK_SEEDS, GRADE_SEEDS):
+        found = report(examine(exercise, local(answer.function), seeds))
+        assert not found.passed
+        assert found.examination.points < exercise.points
+        assert found.misconception is answer, found.text()
+
+
+@pytest.mark.parametrize(("exercise", "answer"), RIGHT, ids=label)
+def test_a_right_answer_is_accepted(exercise, answer):
+    for seeds in (CHECK_SEEDS, GRADE_SEEDS):
+        found = report(examine(exercise, local(answer.function), seeds))
+        assert found.passed, found.text()
+        assert found.examination.points == exercise.points
+
+
+@pytest.mark.parametrize("exercise", ALL, ids=label)
+def test_the_reference_is_accepted(exercise):
+    assert report(examine(exercise, local(exercise.reference), GRADE_SEEDS)).passed
+
+
+@pytest.mark.parametrize("exercise", ALL, ids=label)
+def test_the_banks_are_large_enough(exercise):
+    assert len(misconceptions(exercise)) >= 5
+    assert len(correct_variants(exercise)) >= 3
+    assert all(len(answer.text.split()) >= 5 for answer in misconceptions(exercise))
+    assert len(exercise.hints) == 3 and exercise.claims[0].points > 0
