@@ -32,7 +32,7 @@ class Outcome:
     """What came of a call.
 
     how: "returned", "raised", "timeout" (no result in time), "exited" (the function tried
-        to end Python) or "died" (it did end it).
+        to end Python), "died" (it did end it) or "missing" (there is no such function).
     value: the plain result; the exception's type name when it raised.
     text: the exception's message, or how the process ended.
     line: the source line that raised, when it is known.
@@ -54,6 +54,11 @@ class Outcome:
         return self.how == "returned"
 
     @property
+    def final(self) -> bool:
+        """Is it pointless to call this function again?"""
+        return self.how in ("timeout", "exited", "died", "missing") or self.unwritten
+
+    @property
     def unwritten(self) -> bool:
         """Is this the stub that a student has not filled in yet?"""
         return self.how == "raised" and self.value == "NotImplementedError"
@@ -67,6 +72,7 @@ class Outcome:
             "timeout": f"did not return within {self.text} s: an endless loop?",
             "exited": f"tried to end Python ({self.text}); return a value instead",
             "died": f"ended the Python process ({self.text})",
+            "missing": "is not defined",
         }[self.how]
 
 
@@ -113,7 +119,7 @@ def call(
     function: Callable, args: tuple, kwargs: dict[str, Any], seconds: float = SECONDS
 ) -> Outcome:
     """Call `function` on copies of the arguments and report what came of it."""
-    given = copy.deepcopy(args)
+    given, process = copy.deepcopy(args), os.getpid()
     counter = _Counter()
     # The caller's own settings do not reach the student's code, nor the reverse.
     with (
@@ -134,6 +140,8 @@ def call(
             result = ("exited", None, f"SystemExit({error.code!r})", "")
         except BaseException as error:
             result = ("raised", type(error).__name__, str(error)[:300], _line(error))
+    if os.getpid() != process:
+        os._exit(0)  # a child that the function forked has come back: only its parent counts
     changed = tuple(i for i, (a, b) in enumerate(zip(args, given, strict=True)) if _differ(a, b))
     warned = tuple(dict.fromkeys(str(w.message)[:200] for w in caught))[:5]
     return Outcome(*result, changed, counter.written, warned)
@@ -161,4 +169,4 @@ def _differ(before: Any, after: Any) -> bool:
         return before.keys() != after.keys() or any(_differ(before[k], after[k]) for k in before)
     if type(before).__module__.partition(".")[0] == "torch" and hasattr(before, "detach"):
         return _differ(before.detach().numpy(), after.detach().numpy())
-    return False
+    return isinstance(before, bool | int | float | str) and repr(before) != repr(after)

@@ -42,7 +42,6 @@ class Finding:
     detail: str
     expected: Any = None
     got: Any = None
-    note: str = ""  # what else was seen, such as the line that raised
 
     @property
     def size(self) -> int:
@@ -144,8 +143,8 @@ class Probe:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The plain result, in the kind and shape that the reference returns."""
-        record, value = self._examine(args, kwargs)
-        if value is None:
+        usable, value = self._examine(args, kwargs)
+        if not usable:
             raise ClaimBroken
         return value
 
@@ -157,33 +156,27 @@ class Probe:
         """Report that the claim does not hold for these arguments."""
         self.findings.append(Finding(args, kwargs, detail, expected, got))
 
-    @property
-    def last(self) -> Outcome:
-        """What came of the latest call (its warnings, for instance)."""
-        return self.records[-1].outcome
-
-    def _examine(self, args, kwargs, compare=False, rtol=None, atol=None):
+    def _examine(self, args, kwargs, compare=False, rtol=None, atol=None) -> tuple[bool, Any]:
+        """(could the result be read as what the exercise returns?, the result)"""
         exercise = self.exercise
         args, kwargs = copy.deepcopy((args, kwargs))  # the claim may go on with its arrays
         outcome = self._call(args, kwargs, exercise.seconds)
         expected = plain(exercise.reference(*args, **kwargs))
-        text, value = outcome.says(), None
+        text, value, usable = outcome.says(), outcome.value, False
         if outcome.returned:
             try:
-                value = conform(outcome.value, expected, exercise.exact_dtype)
-                tolerance = rtol or exercise.rtol, atol or exercise.atol
-                text = difference(value, expected, *tolerance) or ""
+                value, usable = conform(value, expected, exercise.exact_dtype), True
+                text = difference(value, expected, rtol or exercise.rtol, atol or exercise.atol)
             except Mismatch as mismatch:
                 text = str(mismatch)
         fault = "value" if text else exercise.side_effect(outcome)
         self.records.append(Record(args, kwargs, outcome, expected, fault))
-        if text and (compare or value is None):
-            got = value if value is not None else outcome.value if outcome.returned else None
-            note = "" if outcome.returned else outcome.how
-            self.findings.append(Finding(args, kwargs, text, expected, got, note))
-        if outcome.how in ("timeout", "exited", "died") or outcome.unwritten:
+        if text and (compare or not usable):
+            got = value if outcome.returned else None
+            self.findings.append(Finding(args, kwargs, text, expected, got))
+        if outcome.final:
             raise CannotGoOn(text)
-        return self.records[-1], value
+        return usable, value
 
 
 def _untouched(probe: Probe, rng: np.random.Generator) -> None:

@@ -26,7 +26,7 @@ def answer(namespace: Mapping[str, Any], request: str) -> str:
     asked = json.loads(request)
     name = asked["name"]
     if name not in namespace:
-        return encode_outcome(Outcome("raised", "NameError", f"{name} is not defined"))
+        return encode_outcome(Outcome("missing"))
     function = namespace[name]
     if not callable(function):
         text = f"{name} is no function but a {type(function).__name__}"

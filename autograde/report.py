@@ -42,6 +42,8 @@ class Report:
         results = self.examination.results
         if not self.examination.started:
             return f"{self.name}: not written yet"
+        if self.examination.records and self.examination.records[-1].outcome.how == "missing":
+            return f"{self.name}: there is no function of that name"
         if self.passed:
             return f"{self.name}: all {len(results)} claims hold"
         return f"{self.name}: {sum(r.holds for r in results)} of {len(results)} claims hold"

@@ -41,7 +41,9 @@ def plain(value: Any, depth: int = 0) -> Any:
     if value is None or type(value) in (bool, int, float, complex, str):
         return value
     try:
-        if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
+        if isinstance(value, np.dtype):
+            return DType(value.name)
+        if isinstance(value, type) and issubclass(value, np.generic):
             return DType(np.dtype(value).name)
         if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
             value = value.detach().cpu().numpy()
@@ -115,9 +117,9 @@ def _conform_array(value: Any, like: np.ndarray, exact_dtype: bool) -> np.ndarra
         raise Mismatch(f"the dtype is {value.dtype}; integers were expected")
     if exact_dtype and value.dtype != like.dtype:
         raise Mismatch(f"the dtype is {value.dtype}; {like.dtype} was asked for")
-    if like.dtype.kind == "f" and (value.dtype.kind not in "fiu" or value.dtype == np.float16):
-        if value.dtype != like.dtype:
-            raise Mismatch(f"the dtype is {value.dtype}; float32 or wider was expected")
+    narrow = value.dtype.kind not in "fiu" or value.dtype == np.float16
+    if like.dtype.kind == "f" and narrow and value.dtype != like.dtype:
+        raise Mismatch(f"the dtype is {value.dtype}; float32 or wider was expected")
     return value
 
 

@@ -88,7 +88,7 @@ def decode_outcome(text: str) -> Outcome:
     try:
         data = json.loads(text)
         how = data["how"]
-        if how not in ("returned", "raised", "timeout", "exited", "died"):
+        if how not in ("returned", "raised", "timeout", "exited", "missing"):
             raise ValueError(how)
         return Outcome(
             how=how,

@@ -43,4 +43,5 @@ def test_the_banks_are_large_enough(exercise):
     assert len(misconceptions(exercise)) >= 5
     assert len(correct_variants(exercise)) >= 3
     assert all(len(answer.text.split()) >= 5 for answer in misconceptions(exercise))
-    assert len(exercise.hints) == 3 and exercise.claims[0].points > 0
+    assert len(exercise.hints) == 3
+    assert exercise.claims[0].points > 0

@@ -251,7 +251,9 @@ padding_mask = Exercise(
 )
 
 
-@padding_mask.claim("True for the first `length` keys of each sequence, in shape (batch, 1, key)", 2)
+@padding_mask.claim(
+    "True for the first `length` keys of each sequence, in shape (batch, 1, key)", 2
+)
 def _(probe, rng):
     for lengths, n_key in (([1], 2), ([2, 1], 2), ([1, 3], 3), ([4, 2, 3], 5)):
         probe.equals(np.array(lengths), n_key)

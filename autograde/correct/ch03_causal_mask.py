@@ -39,7 +39,7 @@ def mask_in_fortran_order_with_extras(n_query, n_key=None, *, order="F", **unuse
 def mask_as_a_view(n_query, n_key=None):
     n_key = n_query if n_key is None else n_key
     size = max(n_query, n_key)
-    return np.tri(size, dtype=bool)[size - n_query :, : size][:, size - n_key :]
+    return np.tri(size, dtype=bool)[size - n_query :, :size][:, size - n_key :]
 
 
 @right("causal_mask")

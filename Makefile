@@ -1,0 +1,52 @@
+# Two commands do everything: `make` and `make test`. Needs git, make and Python 3.11 or newer.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export PYTHONWARNINGS ?= ignore::DeprecationWarning
+BOOK := jupyter-book build -W -n --keep-going .
+
+.PHONY: all test serve lab book notebooks sample format clean
+.DEFAULT_GOAL := all
+
+all: notebooks book sample
+	@echo
+	@echo "The book:           _build/html/index.html   (make serve)"
+	@echo "The exercises:      exercises/               (make lab)"
+	@echo "The sample class:   _build/sample-class/grades.csv, and feedback/ beside it"
+	@echo "Your own class:     README.md, \"Grade a class\""
+
+$(VENV)/.ready: requirements.txt constraints.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"Python 3.11 or newer is needed; this is {v[0]}.{v[1]}. Try: make PYTHON=python3.12")'
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "Python cannot make virtual environments here (on Debian: apt install python3-venv)"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+notebooks: $(VENV)/.ready
+	autograde build
+
+book: $(VENV)/.ready
+	$(BOOK)
+
+sample: $(VENV)/.ready notebooks
+	autograde sample-class
+
+test: $(VENV)/.ready
+	ruff format --check .
+	ruff check .
+	pytest
+	$(BOOK)
+
+serve: book
+	@echo "Reading at http://127.0.0.1:8000, Ctrl-C to stop"
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html 8000
+
+lab: $(VENV)/.ready
+	jupyter lab exercises
+
+format: $(VENV)/.ready
+	ruff check --fix .
+	ruff format .
+
+clean:
+	rm -rf _build

@@ -1,0 +1,162 @@
+"""The command line: `autograde check | build | grade | sample-class`.
+
+Exit status: 0 all well, 1 points missed or findings, 2 could not run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from autograde.checking import CHECK_SEEDS, GRADE_SEEDS
+from autograde.exercise import Exercise, chapters, examine, exercises, find
+from autograde.report import Report, report
+from autograde.runner import CannotRun, StudentFile
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        return options.run(options)
+    except CannotRun as error:
+        print(f"autograde: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("autograde: stopped", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="autograde", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    check = commands.add_parser("check", help="check the functions of a notebook or a .py file")
+    check.add_argument("file", type=Path, help="a completed notebook, or a .py file")
+    check.add_argument("--json", action="store_true", help="print data instead of text")
+    check.add_argument("--only", metavar="NAME", action="append", help="check this function")
+    check.add_argument("--chapter", help="check every function of this chapter")
+    check.set_defaults(run=_check)
+
+    build = commands.add_parser("build", help="make the notebooks from the text of solutions/")
+    build.add_argument("chapters", nargs="*", metavar="CHAPTER", help="default: all")
+    build.add_argument("--root", type=Path, default=Path("."), help="the course's folder")
+    build.set_defaults(run=_build)
+
+    grade = commands.add_parser("grade", help="grade every submission of an assignment")
+    grade.add_argument("assignment", help="such as 03-causal-mask")
+    grade.add_argument("students", nargs="*", metavar="STUDENT", help="default: all")
+    grade.add_argument("--root", type=Path, default=Path("."), help="the course's folder")
+    grade.add_argument("--force", action="store_true", help="grade again what is graded")
+    grade.set_defaults(run=_grade)
+
+    sample = commands.add_parser("sample-class", help="make a class of odd submissions, grade it")
+    sample.add_argument("--root", type=Path, default=Path("."), help="the course's folder")
+    sample.add_argument("--into", type=Path, default=Path("_build/sample-class"))
+    sample.set_defaults(run=_sample_class)
+    return parser
+
+
+def _check(options: argparse.Namespace) -> int:
+    try:
+        found = check_file(options.file, options.only, options.chapter)
+    except CannotRun as error:
+        if options.json:
+            print(json.dumps({"file": str(options.file), "passed": False, "error": str(error)}))
+        raise
+    problems, reports = found
+    passed = all(r.passed for r in reports)
+    if options.json:
+        data = {"file": str(options.file), "passed": passed, "problems": problems}
+        data["functions"] = {r.name: r.data() for r in reports}
+        print(json.dumps(data, indent=1))
+    else:
+        for problem in problems:
+            print(f"while the file ran: {problem}")
+        for each in reports:
+            print(each.text(), end="\n\n")
+        points = sum(r.examination.points for r in reports)
+        most = sum(r.examination.exercise.points for r in reports)
+        print(f"{sum(r.passed for r in reports)} of {len(reports)} functions are right; ", end="")
+        print(f"{points} of {most} points")
+    return 0 if passed else 1
+
+
+def check_file(
+    path: Path, only: list[str] | None = None, chapter: str | None = None
+) -> tuple[list[str], list[Report]]:
+    """Run a file and examine its functions: (what failed while it ran, the reports).
+
+    only: names of exercises; chapter: all of that chapter's. By default those that the file
+    defines, and for a notebook those that it asks for.
+    """
+    if not path.is_file():
+        raise CannotRun(f"there is no file {path}")
+    if path.suffix not in (".py", ".ipynb"):
+        raise CannotRun(f"{path.name}: a notebook (.ipynb) or a .py file is wanted")
+    wanted = _wanted(only, chapter)
+    with StudentFile(path) as student:
+        asked = wanted or [e for e in exercises() if e.name in {*student.names, *_asked(path)}]
+        if not asked:
+            known = ", ".join(e.name for e in exercises())
+            failed = "; ".join(student.problems)
+            raise CannotRun(
+                f"{path.name} defines no function of the course ({known})"
+                + (f". While it ran: {failed}" if failed else "")
+            )
+        seeds = CHECK_SEEDS + GRADE_SEEDS
+        reports = [report(examine(e, student.function(e.name), seeds)) for e in asked]
+        return student.problems, reports
+
+
+def _wanted(only: list[str] | None, chapter: str | None) -> list[Exercise]:
+    try:
+        wanted = [find(name) for name in only or []]
+    except LookupError as error:
+        raise CannotRun(str(error)) from None
+    if chapter is not None:
+        if chapter not in chapters():
+            raise CannotRun(f"no chapter {chapter!r}; there are {', '.join(chapters())}")
+        wanted += chapters()[chapter]
+    return wanted
+
+
+def _asked(path: Path) -> set[str]:
+    """The exercises that a notebook asks for, by nbgrader's marks."""
+    if path.suffix != ".ipynb":
+        return set()
+    cells = json.loads(path.read_text(encoding="utf-8-sig"))["cells"]
+    marks = (cell.get("metadata", {}).get("nbgrader", {}) for cell in cells)
+    return {mark.get("grade_id") for mark in marks if mark.get("solution")}
+
+
+def _build(options: argparse.Namespace) -> int:
+    from autograde.build import BuildError, build
+
+    try:
+        changed = build(options.root, options.chapters or None)
+    except BuildError as error:
+        raise CannotRun(str(error)) from None
+    for path in changed:
+        print(f"wrote {path}")
+    if not changed:
+        print("every notebook is up to date")
+    return 0
+
+
+def _grade(options: argparse.Namespace) -> int:
+    raise NotImplementedError
+
+
+def _sample_class(options: argparse.Namespace) -> int:
+    raise NotImplementedError
+
+
+def entry() -> None:
+    sys.exit(main())
+
+
+if __name__ == "__main__":
+    entry()

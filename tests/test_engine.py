@@ -1,0 +1,407 @@
+"""The engine of the checks: calls, plain values, examinations, reports."""
+
+import base64
+import io
+import json
+import os
+import sys
+
+import numpy as np
+import pytest
+
+import autograde
+from autograde.calls import call
+from autograde.checking import ClaimsFail
+from autograde.exercise import Exercise, chapters, examine, exercises, find, local
+from autograde.observe import observe
+from autograde.reference import ch03_causal_mask as reference
+from autograde.remote import answer, ask
+from autograde.report import report
+from autograde.values import Mismatch, Opaque, conform, difference, plain
+from autograde.wire import decode, decode_outcome, encode
+
+SOFTMAX = find("masked_softmax")
+
+
+def examined(name, function, seeds=(0,)):
+    return report(examine(find(name), local(function), seeds))
+
+
+# Values --------------------------------------------------------------------------------
+
+
+class Lying(np.ndarray):
+    """An array that is equal to everything."""
+
+    def __eq__(self, other):
+        return True
+
+    def __ne__(self, other):
+        return False
+
+    def __array_ufunc__(self, *args, **kwargs):
+        return np.True_
+
+    def all(self, *args, **kwargs):
+        return True
+
+
+class Hostile:
+    def __array__(self, *args, **kwargs):
+        raise RuntimeError("no")
+
+    def __repr__(self):
+        raise RuntimeError("no")
+
+
+def test_plain_values_have_no_behaviour():
+    lying = np.zeros((2, 2)).view(Lying)
+    assert type(plain(lying)) is np.ndarray
+    assert isinstance(plain(Hostile()), Opaque)
+    assert isinstance(plain(x for x in [1]), Opaque)
+    assert plain([1, (2.0, None)]) == (1, (2.0, None))
+    shared = np.zeros(2)
+    kept = plain(shared)
+    shared[0] = 1
+    assert kept[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "like"),
+    [
+        ([[1.0, 2.0]], np.ones((1, 2))),
+        (np.array([[1, 2]]), np.ones((1, 2))),
+        (np.float32([[1, 2]]), np.ones((1, 2))),
+        (np.longdouble([[1, 2]]), np.ones((1, 2))),
+        ([[], []], np.ones((2, 0), dtype=bool)),
+        (np.array(3), 3),
+        (np.float32(3), 3.0),
+        (np.True_, True),
+        (np.ones((2, 3)), (np.ones(3), np.ones(3))),
+        ([0.5, np.float64(0.5)], (0.5, 0.5)),
+    ],
+)
+def test_equivalent_forms_conform(value, like):
+    conform(plain(value), like)
+
+
+@pytest.mark.parametrize(
+    ("value", "like"),
+    [
+        (None, np.ones(2)),
+        ([[1.0], [1.0, 2.0]], np.ones((2, 1))),
+        (np.ones((2, 1)), np.ones(2)),
+        (np.ones(2), np.ones(2, dtype=bool)),
+        (np.ones(2), np.ones(2, dtype=int)),
+        (np.ones(2, dtype=bool), np.ones(2)),
+        (np.ones(2, dtype=np.float16), np.ones(2)),
+        (np.ones(2, dtype=complex), np.ones(2)),
+        (np.ones(1), 1.0),
+        (True, 1),
+        (1, True),
+        ("1", 1.0),
+        (np.ones(2), (np.ones(2), np.ones(2), np.ones(2))),
+        ({"a": 1}, np.ones(1)),
+    ],
+)
+def test_other_things_do_not_conform(value, like):
+    with pytest.raises(Mismatch):
+        conform(plain(value), like)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1.001])
+def test_nothing_passes_by_being_no_number(bad):
+    want = np.ones((2, 2))
+    assert difference(np.full((2, 2), bad), want)
+    assert difference(np.array([[1, 1], [1, bad]]), want)
+    assert not difference(want * (1 + 1e-7), want)
+    assert not difference(np.array([np.nan, np.inf]), np.array([np.nan, np.inf]))
+    assert difference(np.array([1.0]), np.array([bad if np.isfinite(bad) else np.nan]))
+
+
+def test_values_cross_the_wire_unchanged():
+    value = (1, -2.5, float("inf"), True, None, "x", np.float32([[1, np.nan]]), {"a": (1,)})
+    assert repr(decode(json.loads(json.dumps(encode(value))))) == repr(value)
+    assert decode(encode(np.float16), arguments=True) is np.float16
+    assert decode(encode([1, 2]), arguments=True) == [1, 2]
+    with pytest.raises(ValueError, match="tag"):
+        decode({"pickle": "gASV"})
+    objects = encode(np.zeros(1))
+    buffer = io.BytesIO()
+    np.save(buffer, np.array([Hostile], dtype=object), allow_pickle=True)
+    objects["array"] = base64.b64encode(buffer.getvalue()).decode()
+    with pytest.raises(ValueError, match="pickle"):
+        decode(objects)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"how": "passed", "value": null}', "x" * 9])
+def test_a_reply_without_sense_is_a_death(text):
+    assert decode_outcome(text).how == "died"
+
+
+def test_a_call_travels():
+    request = ask("causal_mask", (2,), {"n_key": 3}, 5.0)
+    outcome = decode_outcome(answer({"causal_mask": reference.causal_mask}, request))
+    assert outcome.returned
+    assert outcome.value.tolist() == [[True, True, False], [True, True, True]]
+    assert decode_outcome(answer({}, request)).how == "missing"
+    assert "no function" in decode_outcome(answer({"causal_mask": 3}, request)).text
+
+
+# Calls ---------------------------------------------------------------------------------
+
+
+def test_what_a_call_did_is_told():
+    def changes(x):
+        x[0] = 1
+        return x
+
+    def loops(x):
+        while True:
+            pass
+
+    def loops_and_swallows(x):
+        while True:
+            try:
+                while True:
+                    pass
+            except Exception:
+                pass
+
+    assert call(changes, (np.zeros(2),), {}).changed == (0,)
+    assert call(changes, ([0, 1],), {}).changed == (0,)
+    assert call(lambda x: x + 1, (np.zeros(2),), {}).changed == ()
+    assert call(loops, (1,), {}, 0.2).how == "timeout"
+    assert call(loops_and_swallows, (1,), {}, 0.2).how == "timeout"
+    assert call(lambda: print("x" * 5000), (), {}).printed == 5001
+    assert call(lambda: np.log(np.zeros(1)), (), {}).warned
+    outcome = call(lambda: 1 / 0, (), {})
+    assert outcome.says().startswith("raised ZeroDivisionError: division by zero")
+    assert call(lambda: sys.exit(3), (), {}).says() == (
+        "tried to end Python (SystemExit(3)); return a value instead"
+    )
+
+
+def test_a_keyboard_interrupt_stops_the_check():
+    def interrupted():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        call(interrupted, (), {})
+
+
+# Examinations --------------------------------------------------------------------------
+
+
+def test_every_public_exercise_of_chapter_3_is_there():
+    names = "causal_mask additive_mask masked_softmax masked_attention padding_mask"
+    assert [e.name for e in chapters()["03-causal-mask"]] == [
+        *names.split(),
+        "causal_padding_mask",
+        "dog_by_hand",
+    ]
+    with pytest.raises(LookupError, match=r"no exercise is called 'maks'.*causal_mask"):
+        find("maks")
+
+
+@pytest.mark.parametrize("exercise", list(exercises()), ids=lambda e: e.name)
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (lambda *a: None, "None (is a `return` missing?)"),
+        (lambda *a: "text", "str 'text'"),
+        (lambda *a: np.full((2, 2), np.nan), ""),
+        (lambda *a: 1 / 0, "ZeroDivisionError"),
+        (lambda: 1, ""),
+    ],
+)
+def test_nonsense_gets_no_points_anywhere(exercise, answer, says):
+    found = report(examine(exercise, local(answer)))
+    assert not found.passed
+    assert found.examination.points == 0
+    assert says in found.text()
+
+
+def test_an_unwritten_function_is_called_that():
+    def masked_softmax(scores, allowed):
+        raise NotImplementedError
+
+    found = examined("masked_softmax", masked_softmax)
+    assert found.text() == "masked_softmax: not written yet"
+    assert found.examination.points == 0
+    assert len(found.examination.records) == 1
+
+
+def test_an_array_that_lies_is_seen_through():
+    lying = examined("masked_softmax", lambda s, a: np.zeros(s.shape).view(Lying))
+    assert lying.examination.points == 0
+
+
+def test_the_core_must_hold_for_any_points():
+    def right_but_for_one_row(scores, allowed):
+        weights = reference.masked_softmax(scores, allowed)
+        return np.nan_to_num(weights) if allowed.any(-1).all() else weights * np.nan
+
+    found = examined("masked_softmax", right_but_for_one_row)
+    assert 0 < found.examination.points < SOFTMAX.points
+    core_only = examined("masked_softmax", lambda s, a: s * 0 + 0.123)
+    assert any(result.holds for result in core_only.examination.results)
+    assert core_only.examination.points == 0
+
+
+def test_changing_the_arguments_is_reported_as_that():
+    def changes(q, k, v, allowed):
+        out = reference.masked_attention(q, k, v, allowed)
+        v *= 2
+        return out
+
+    found = examined("masked_attention", changes)
+    assert not found.passed
+    assert "the call changed its argument `v`" in found.text()
+    assert found.examination.points == find("masked_attention").points - 1
+
+
+def test_a_function_that_never_returns_is_reported_as_that():
+    quick = Exercise(reference.causal_mask, ("page#label", "Title"), ("", "", ""), seconds=0.2)
+    quick.claims = find("causal_mask").claims
+
+    def forever(n_query, n_key=None):
+        while True:
+            pass
+
+    found = report(examine(quick, local(forever)))
+    assert "did not return within 0.2 s" in found.text()
+    assert len(found.examination.records) == 1
+
+
+def test_printing_is_noted_and_does_not_make_a_right_answer_wrong(capsys):
+    def noisy(n_query, n_key=None):
+        print("masks\n" * 2000)
+        return reference.causal_mask(n_query, n_key)
+
+    found = examined("causal_mask", noisy)
+    assert found.passed
+    assert "prints 12,001 characters" in found.text()
+    assert capsys.readouterr().out == ""
+
+
+def test_feedback_comes_in_order():
+    def opposite(n_query, n_key=None):
+        return ~reference.causal_mask(n_query, n_key)
+
+    text = examined("causal_mask", opposite).text()
+    order = [
+        "fails  a query sees itself",
+        "causal_mask(1)",
+        "expected [[1]]",
+        "got      [[0]]",
+        "What this looks like: True and False have changed places",
+        "Read again: “The causal mask”, book/03-causal-mask.html#ch03-causal-mask",
+    ]
+    places = [text.index(part) for part in order]
+    assert places == sorted(places)
+
+
+def test_an_unknown_mistake_is_described_and_not_named():
+    def factor(q, k, v, allowed):
+        out, weights = reference.masked_attention(q, k, v, allowed)
+        return 3 * out, weights
+
+    found = examined("masked_attention", factor)
+    assert found.misconception is None
+    assert "Every number is 3 times the expected one" in found.text()
+
+
+def test_one_mistake_is_named_beside_another():
+    def two_mistakes(scores, allowed):
+        scores[~np.broadcast_to(allowed, scores.shape)] = -np.inf  # changes its argument,
+        weights = np.exp(scores - scores.max(-1, keepdims=True))  # and NaN in empty rows
+        return weights / weights.sum(-1, keepdims=True)
+
+    found = examined("masked_softmax", two_mistakes)
+    assert found.misconception.id == "empty_row_is_nan"
+    assert "the call changed its argument `scores`" in found.text()
+
+
+def test_observations_are_true():
+    want = reference.masked_softmax(np.zeros((3, 3)), np.tri(3, dtype=bool))
+
+    def seen(got, want=want):
+        finding = examined("masked_softmax", lambda s, a: s).first.finding
+        return observe(type(finding)((), {}, "", want, got))
+
+    assert seen(want) == ""
+    assert "transpose" in seen(want.T)
+    assert "opposite" in seen(~np.tri(2, dtype=bool), np.tri(2, dtype=bool))
+    assert seen(np.where(np.tri(3, k=-1), want, np.nan)) == "The result is NaN in every row."
+    nan_row = want.copy()
+    nan_row[1] = np.nan
+    assert seen(nan_row) == "The result is NaN in row 1."
+    assert seen(np.full((3, 3), 1 / 3)) == "Query 0 gives weight to key 1, which the mask closes."
+    assert "sums to 0.5" in seen(want / 2)
+    assert "2 times" in seen(2 * np.ones(3), np.ones(3))
+
+
+# In a notebook -------------------------------------------------------------------------
+
+
+def causal_mask(n_query, n_key=None):
+    return reference.causal_mask(n_query, n_key)
+
+
+def test_check_prints_and_raises(capsys):
+    assert autograde.check(causal_mask) is None
+    assert capsys.readouterr().out.startswith("causal_mask: all 3 claims hold")
+    with pytest.raises(ClaimsFail, match="0 of 3 claims hold") as caught:
+        autograde.check(lambda n, m=None: np.ones((n, m or n), bool), "causal_mask")
+    assert caught.value._render_traceback_() == ["causal_mask: 0 of 3 claims hold (see above)"]
+
+
+def test_grade_returns_a_plain_float():
+    points = autograde.grade(causal_mask)
+    assert type(points) is float
+    assert points == find("causal_mask").points
+    assert autograde.grade(lambda *a: 1, "causal_mask") == 0.0
+
+
+class Mask:
+    def __call__(self, n_query, n_key=None, *, extra=0):
+        return reference.causal_mask(n_query, n_key).tolist()
+
+
+additive_mask = lambda allowed, dtype=np.float64: np.where(allowed, 0, -np.inf).astype(dtype)  # noqa: E731
+padding_mask = Mask()
+
+
+def test_a_callable_is_known_by_the_name_it_is_bound_to():
+    autograde.check(Mask(), "causal_mask")
+    autograde.check(additive_mask)  # a lambda has no name of its own
+    with pytest.raises(ClaimsFail, match="padding_mask"):
+        autograde.check(padding_mask)
+    with pytest.raises(LookupError, match="no exercise is called 'sorted'"):
+        autograde.check(sorted)
+    with pytest.raises(TypeError, match="your function itself"):
+        autograde.check(causal_mask(2))
+
+
+def test_three_hints_one_after_the_other(capsys):
+    for _ in range(4):
+        autograde.hint("causal_padding_mask")
+    lines = capsys.readouterr().out.splitlines()
+    assert [line[:12] for line in lines] == [f"Hint {n} of 3:" for n in (1, 2, 3, 3)]
+    assert len(set(lines)) == 3
+
+
+def test_the_picture_marks_the_wrong_entries():
+    html = examined("causal_mask", lambda n, m=None: np.tri(n, m or n, 1, dtype=bool))
+    text = html._repr_html_()
+    assert text.count("<table>") == 2
+    assert text.count("✗ 1") == 1
+    hostile = examined("causal_mask", lambda n, m=None: 1 / 0 if n else "<script>")
+    assert "<script>" not in hostile._repr_html_()
+    assert "<script>" not in examined("causal_mask", lambda *a: "<script>")._repr_html_()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a Unix process")
+def test_a_child_that_a_function_forks_does_not_come_back():
+    assert call(lambda: os.fork() and os.getpid(), (), {}).value == os.getpid()
