@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from autograde.bank import Answer, recognise
 from autograde.exercise import ClaimResult, Examination, Finding
 from autograde.observe import observe
-from autograde.values import DType, Opaque, differing, number, size
+from autograde.values import DType, Opaque, number, size
 
 PRINTS = 2000  # characters; more than this in one call is worth a word
 WIDEST = 12  # rows and columns of an array that is still shown as a picture
@@ -99,15 +98,9 @@ class Report:
         return self.text()
 
     def _repr_html_(self) -> str:
-        parts = [f"<p><strong>{escape(self.headline)}</strong></p>"]
-        if self.examination.started:
-            items = (_claim_html(r, self.examination) for r in self.examination.results)
-            parts.append(f"<ul style='list-style:none;padding-left:0'>{''.join(items)}</ul>")
-            if self.first and self.first.finding:
-                parts.append(_finding_html(self.first.finding, self.examination))
-            for title, text in self.lessons:
-                parts.append(f"<p><strong>{escape(title)}.</strong> {escape(text)}</p>")
-        return f"<div class='no-peeking-report'>{''.join(parts)}</div>"
+        from autograde.picture import html
+
+        return html(self)
 
     def data(self) -> dict[str, Any]:
         """The report as JSON-able data (the format of `autograde check --json`)."""
@@ -120,7 +113,7 @@ class Report:
                     "name": result.claim.name,
                     "passed": result.holds,
                     "points": result.claim.points,
-                    "message": "" if result.holds else _why(result, self.examination),
+                    "message": "" if result.holds else why(result, self.examination),
                 }
                 for result in self.examination.results
             ],
@@ -134,7 +127,7 @@ def report(examination: Examination) -> Report:
     return Report(examination, None if examination.passed else recognise(examination))
 
 
-def _why(result: ClaimResult, examination: Examination) -> str:
+def why(result: ClaimResult, examination: Examination) -> str:
     if result.finding:
         return result.finding.detail
     if not result.reached:
@@ -142,29 +135,29 @@ def _why(result: ClaimResult, examination: Examination) -> str:
     return ""
 
 
-def _mark(result: ClaimResult) -> str:
+def mark(result: ClaimResult) -> str:
     return "holds" if result.holds else "fails" if result.reached else "-----"
 
 
 def _claim_lines(result: ClaimResult, examination: Examination, full: bool) -> list[str]:
-    lines = [f"  {_mark(result)}  {result.claim.name}"]
+    lines = [f"  {mark(result)}  {result.claim.name}"]
     finding = result.finding
     if finding is None:
         return lines
     if not full:
         return [*lines, f"         {finding.detail}"]
-    call, values = _call_text(finding, examination)
+    call, values = call_text(finding, examination)
     shown = [f"{call} with" if values else call]
-    shown += [f"  {name} = {_indent(value, len(name) + 5)}" for name, value in values]
+    shown += [f"  {name} = {indent(value, len(name) + 5)}" for name, value in values]
     if finding.expected is not None:
-        shown.append(f"expected {_indent(show(finding.expected), 9)}")
+        shown.append(f"expected {indent(show(finding.expected), 9)}")
     if finding.got is not None:
-        shown.append(f"got      {_indent(show(finding.got), 9)}")
+        shown.append(f"got      {indent(show(finding.got), 9)}")
     shown.append(finding.detail)
     return lines + [f"         {line}" for text in shown for line in text.split("\n")]
 
 
-def _call_text(finding: Finding, examination: Examination) -> tuple[str, list[tuple[str, str]]]:
+def call_text(finding: Finding, examination: Examination) -> tuple[str, list[tuple[str, str]]]:
     """The call that failed, and the values of those arguments too long to stand in it."""
     names = examination.exercise.parameters
     inside, below = [], []
@@ -200,66 +193,5 @@ def _flat(values: Any) -> str:
     return f"({', '.join(show(value) for value in values)})"
 
 
-def _indent(text: str, width: int) -> str:
+def indent(text: str, width: int) -> str:
     return text.replace("\n", "\n" + " " * width)
-
-
-def _claim_html(result: ClaimResult, examination: Examination) -> str:
-    why = "" if result.holds else f"<br><small>{escape(_why(result, examination))}</small>"
-    sign = "✓" if result.holds else "✗" if result.reached else "–"
-    name = escape(result.claim.name)
-    return f"<li>{sign} <span>{_mark(result).strip('-') or 'not tried'}: {name}{why}</span></li>"
-
-
-def _finding_html(finding: Finding, examination: Examination) -> str:
-    call, values = _call_text(finding, examination)
-    lines = "\n".join(f"{name} = {_indent(text, len(name) + 3)}" for name, text in values)
-    parts = [f"<p>The smallest input that shows it:</p><pre>{escape(call)}\n{escape(lines)}</pre>"]
-    got, want = _pictured(finding)
-    if want is not None:
-        wrong = differing(got, want) if got is not None else np.zeros(want.shape, bool)
-        pictures = [_grid_html("expected", want, np.zeros(want.shape, bool))]
-        pictures += [_grid_html("yours", got, wrong)] if got is not None else []
-        parts.append(
-            f"<div style='display:flex;flex-wrap:wrap;gap:1.5em'>{''.join(pictures)}</div>"
-        )
-    elif finding.expected is not None:
-        texts = f"expected {_indent(show(finding.expected), 9)}"
-        if finding.got is not None:
-            texts += f"\ngot      {_indent(show(finding.got), 9)}"
-        parts.append(f"<pre>{escape(texts)}</pre>")
-    return "".join(parts)
-
-
-def _pictured(finding: Finding) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """(got, expected) as matrices small enough to draw: the first pair that differs."""
-    gots = finding.got if isinstance(finding.got, tuple) else (finding.got,)
-    wants = finding.expected if isinstance(finding.expected, tuple) else (finding.expected,)
-    for got, want in zip(gots, wants, strict=False):
-        if not isinstance(want, np.ndarray) or want.ndim < 2:
-            continue
-        comparable = isinstance(got, np.ndarray) and got.shape == want.shape
-        if comparable and not differing(got, want).any():
-            continue
-        index = np.argwhere(differing(got, want))[0][:-2] if comparable else [0] * (want.ndim - 2)
-        want = want[tuple(index)]
-        if max(want.shape) <= WIDEST and want.size:
-            return (got[tuple(index)] if comparable else None), want
-    return None, None
-
-
-def _grid_html(caption: str, array: np.ndarray, wrong: np.ndarray) -> str:
-    """A matrix as a table: shaded by value, wrong entries outlined and marked."""
-    finite = np.abs(array[np.isfinite(array)].astype(float))
-    top = finite.max(initial=0) or 1.0
-    rows = []
-    for values, marks in zip(array, wrong, strict=True):
-        cells = []
-        for value, bad in zip(values, marks, strict=True):
-            share = min(abs(float(value)) / top, 1) if np.isfinite(value) else 0
-            style = f"background:rgba(0,114,178,{0.5 * share:.2f});text-align:right;"
-            style += "outline:3px solid #d55e00;outline-offset:-3px;" if bad else ""
-            text = ("1" if value else "·") if array.dtype == bool else f"{float(value):.3g}"
-            cells.append(f"<td style='{style}'>{'✗ ' if bad else ''}{text}</td>")
-        rows.append(f"<tr>{''.join(cells)}</tr>")
-    return f"<table><caption>{caption}</caption>{''.join(rows)}</table>"

@@ -1,10 +1,12 @@
 """The grader's own exam: every wrong answer rejected and named, every right one accepted."""
 
+from dataclasses import replace
+
 import pytest
 
 from autograde.bank import correct_variants, misconceptions
 from autograde.checking import CHECK_SEEDS, GRADE_SEEDS
-from autograde.exercise import examine, exercises, local
+from autograde.exercise import examine, exercises, find, local
 from autograde.report import report
 
 ALL = list(exercises())
@@ -45,3 +47,19 @@ def test_the_banks_are_large_enough(exercise):
     assert all(len(answer.text.split()) >= 5 for answer in misconceptions(exercise))
     assert len(exercise.hints) == 3
     assert exercise.claims[0].points > 0
+
+
+def test_the_exam_can_fail():
+    """A check with too few claims lets a wrong answer pass; too strict a one rejects a right one."""
+    exercise = find("causal_mask")
+    answers = {a.id: a.function for a in misconceptions(exercise) + correct_variants(exercise)}
+    weak = replace(exercise, claims=exercise.claims[:1])  # square masks only
+    assert examine(weak, local(answers["aligned_top_left"])).passed
+    strict = replace(exercise, reference=answers["aligned_top_left"])
+    assert not examine(strict, local(answers["mask_by_tri"])).passed
+
+
+@pytest.mark.parametrize("exercise", ALL, ids=label)
+def test_answers_have_names_of_their_own(exercise):
+    names = [a.id for a in misconceptions(exercise) + correct_variants(exercise)]
+    assert len(names) == len(set(names))
