@@ -103,8 +103,8 @@ def show_weights(
     for query, key in np.ndindex(*weights.shape):
         weight, number = weights[query, key], f"{weights[query, key]:.{digits}f}"
         if allowed[query, key]:
-            ink = "white" if weight > 0.5 else INK
-            _cell(ax, query, key, "open", _blue(weight), mark=number, ink=ink)
+            face = _blue(weight)
+            _cell(ax, query, key, "open", face, mark=number, ink=_readable_on(face))
         elif weight == 0:
             _cell(ax, query, key, "closed", GREY, hatch="////")
         else:
@@ -132,14 +132,19 @@ def show_influence(
     """
     influence, allowed = _matrix(influence, bool), _matrix(allowed, bool)
     looks = {
-        (True, True): dict(state="open", face=BLUE, mark="●", ink="white"),
-        (False, False): dict(state="closed", face=GREY, hatch="////"),
-        (True, False): dict(state="leak", face=VERMILION, mark="✕", frame=2.5),
-        (False, True): dict(state="lost", face="white", mark="–"),
+        (True, True): {"state": "open", "face": BLUE, "mark": "●", "ink": "white"},
+        (False, False): {"state": "closed", "face": GREY, "hatch": "////"},
+        (True, False): {"state": "leak", "face": VERMILION, "mark": "✕", "frame": 2.5},
+        (False, True): {"state": "lost", "face": "white", "mark": "–"},
     }
     ax = _grid(influence.shape, output_labels, input_labels, title, ax, "output", "input")
     for output, source in np.ndindex(*influence.shape):
-        _cell(ax, output, source, **looks[bool(influence[output, source]), bool(allowed[output, source])])
+        _cell(
+            ax,
+            output,
+            source,
+            **looks[bool(influence[output, source]), bool(allowed[output, source])],
+        )
     return ax.figure
 
 
@@ -159,8 +164,8 @@ def show_reach(
     """
     row = _matrix(allowed, bool)[query]
     if ax is None:
-        ax = panels(1, 1, height=2.3)[1][0]
-    ax.set(xlim=(-0.6, len(row) - 0.4), ylim=(-0.55, 1.6), facecolor=CARD)
+        ax = panels(1, 1, height=2.1)[1][0]
+    ax.set(xlim=(-0.6, len(row) - 0.4), ylim=(-0.35, 1.55), facecolor=CARD)
     ax.axis("off")
     for key, is_open in enumerate(row):
         _box(ax, key, 0, labels[key], key + 1, filled=bool(is_open))
@@ -191,14 +196,21 @@ def show_lines(
     if len(lines) > len(looks):
         raise ValueError(f"show_lines tells {len(looks)} curves apart, got {len(lines)}")
     every = max(1, len(x) // 10)
-    for (name, y), (colour, dash, marker) in zip(lines.items(), looks):
+    for (name, y), (colour, dash, marker) in zip(lines.items(), looks, strict=False):
         ax.plot(x, y, color=colour, ls=dash, marker=marker, markevery=every, ms=5, label=name)
     ax.set_facecolor("white")
     ax.set_xlabel(x_label, color=INK)
     ax.set_ylabel(y_label, color=INK)
     ax.tick_params(colors=INK)
     ax.grid(color="#dddddd", lw=0.6)
-    ax.legend(fontsize=8.5, framealpha=0.95)
+    ax.legend(
+        fontsize=9,
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1),
+        ncols=2,
+        frameon=False,
+        labelcolor=INK,
+    )
     return ax.figure
 
 
@@ -220,6 +232,13 @@ def _blue(weight: float):
     return tuple(1 - share * (1 - channel) for channel in to_rgb(BLUE))
 
 
+def _readable_on(face) -> str:
+    """White or INK, whichever has the higher contrast (WCAG 2 relative luminance)."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in face]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "white" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.063 else INK
+
+
 def _grid(shape, row_names, column_names, title, ax, row_axis="query", column_axis="key"):
     """Axes with one unit square for each cell, row 0 at the top, columns named above."""
     n_row, n_column = shape
@@ -236,7 +255,9 @@ def _grid(shape, row_names, column_names, title, ax, row_axis="query", column_ax
     longest = max((len(str(name)) for name in column_names), default=0)
     if longest > 4:
         ax.tick_params(axis="x", labelrotation=40)
-    ax.tick_params(length=0, labelsize=9, colors=INK, top=True, labeltop=True, bottom=False, labelbottom=False)
+    ax.tick_params(
+        length=0, labelsize=9, colors=INK, top=True, labeltop=True, bottom=False, labelbottom=False
+    )
     ax.set_ylabel(row_axis, color=INK, fontsize=9)
     ax.set_xlabel(column_axis, color=INK, fontsize=9)
     ax.xaxis.set_label_position("top")
@@ -265,8 +286,8 @@ def _box(ax, x, y, token, position, filled):
     ax.text(
         x, y, f"{token}\n{position}", ha="center", va="center", fontsize=9,
         color="white" if filled else INK,
-        bbox=dict(boxstyle="round,pad=0.35", facecolor=BLUE if filled else GREY, edgecolor=INK,
-                  ls="-" if filled else "--"),
+        bbox={"boxstyle": "round,pad=0.35", "facecolor": BLUE if filled else GREY, "edgecolor": INK,
+                  "ls": "-" if filled else "--"},
     )  # fmt: skip
 
 
@@ -280,5 +301,5 @@ def _arrow(ax, start, end, is_open):
     )  # fmt: skip
     ax.add_patch(arrow)
     if not is_open:
-        middle = [(a + b) / 2 for a, b in zip(start, end)]
+        middle = [(a + b) / 2 for a, b in zip(start, end, strict=True)]
         ax.text(*middle, "✕", color=VERMILION, fontsize=14, weight="bold", ha="center", va="center")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -75,23 +76,18 @@ class Report:
             notes.append(f"A call warned: {warned}.")
         return " ".join(notes)
 
-    def message(self) -> str:
-        """The whole report as text, without the list of claims that hold."""
-        lines = [self.headline]
-        for result in self.examination.results:
-            if not result.holds and self.examination.started:
-                lines += _claim_lines(result, self.examination, full=result is self.first)
-        lines += [f"  {title}: {text}" for title, text in self.lessons if self.examination.started]
-        return "\n".join(lines)
+    def _lesson_lines(self) -> list[str]:
+        both = (f"{title}: {text}" for title, text in self.lessons)
+        return [fill(text, 96, initial_indent="  ", subsequent_indent="  ") for text in both]
 
-    def text(self) -> str:
+    def text(self, only_failures: bool = False) -> str:
         """The report for a terminal or a plain-text notebook output."""
         lines = [self.headline]
         if self.examination.started:
             for result in self.examination.results:
-                full = result is self.first
-                lines += _claim_lines(result, self.examination, full)
-            lines += [f"  {title}: {text}" for title, text in self.lessons]
+                if not (only_failures and result.holds):
+                    lines += _claim_lines(result, self.examination, full=result is self.first)
+            lines += self._lesson_lines()
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -118,7 +114,7 @@ class Report:
                 for result in self.examination.results
             ],
             "misconception": self.misconception.id if self.misconception else None,
-            "message": self.message(),
+            "message": self.text(only_failures=True),
         }
 
 

@@ -153,8 +153,9 @@ def difference(got: Any, want: Any, rtol: float = RTOL, atol: float = ATOL) -> s
     if wrong.ndim == 0:
         return f"expected {number(want)}, got {number(got)}"
     where = tuple(int(i) for i in np.argwhere(wrong)[0])
-    share = f"{wrong.sum()} of {wrong.size} entries differ; the first"
-    return f"{share} at {list(where)}: expected {number(want[where])}, got {number(got[where])}"
+    many = "differ, first at" if wrong.sum() > 1 else "differs, at"
+    share = f"{wrong.sum()} of {wrong.size} entries {many} {list(where)}"
+    return f"{share}: expected {number(want[where])}, got {number(got[where])}"
 
 
 def differing(got: Any, want: Any, rtol: float = RTOL, atol: float = ATOL) -> np.ndarray:

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -296,7 +297,7 @@ def test_feedback_comes_in_order():
         "expected [[1]]",
         "got      [[0]]",
         "What this looks like: True and False have changed places",
-        "Read again: “The causal mask”, book/03-causal-mask.html#ch03-causal-mask",
+        "Read again: “Who may see whom”, book/03-causal-mask.html#ch03-causal-mask",
     ]
     places = [text.index(part) for part in order]
     assert places == sorted(places)
@@ -405,3 +406,12 @@ def test_the_picture_marks_the_wrong_entries():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a Unix process")
 def test_a_child_that_a_function_forks_does_not_come_back():
     assert call(lambda: os.fork() and os.getpid(), (), {}).value == os.getpid()
+
+
+def test_the_readme_shows_what_is_really_said():
+    readme = " ".join((Path(__file__).parent.parent / "README.md").read_text().split())
+
+    def causal_mask(n_query, n_key=None):
+        return np.tri(n_query, n_query if n_key is None else n_key, dtype=bool)
+
+    assert " ".join(examined("causal_mask", causal_mask).text().split()) in readme

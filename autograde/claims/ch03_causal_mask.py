@@ -21,7 +21,7 @@ def some_mask(rng: np.random.Generator, *shape: int) -> np.ndarray:
 
 causal_mask = Exercise(
     reference.causal_mask,
-    read=(f"{PAGE}#ch03-causal-mask", "The causal mask"),
+    read=(f"{PAGE}#ch03-causal-mask", "Who may see whom"),
     hints=(
         "Take one query i. Which keys j may it see? Write the condition on paper first.",
         "np.arange(n_query)[:, None] and np.arange(n_key) hold every i and every j; compared "

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
 
-def causal_mask(n_query: int, n_key: int | None = None) -> Bool[np.ndarray, "query key"]:
+def causal_mask(
+    n_query: int, n_key: int | None = None
+) -> Bool[np.ndarray, "query key"]:
     """Which keys may each query see, if nobody may look ahead?
 
     The mask is aligned at the bottom right: the last query sees every key, and
@@ -20,8 +22,8 @@ def causal_mask(n_query: int, n_key: int | None = None) -> Bool[np.ndarray, "que
     ----------
     n_query: number of queries, at least 1.
     n_key: number of keys, at least 0; n_query when it is None. With more keys than
-        queries the first keys are an earlier past (a KV cache). With fewer, the first
-        queries see nothing.
+        queries the first keys are an earlier past (a KV cache). With fewer, the
+        first queries see nothing.
 
     Returns
     -------
@@ -46,18 +48,20 @@ def additive_mask(
 
     Returns
     -------
-    array of the shape of `allowed` and of that dtype: 0 where allowed, -inf elsewhere.
+    array of the shape of `allowed` and of that dtype: 0 where allowed, -inf
+    elsewhere.
     """
     return np.where(allowed, 0, -np.inf).astype(dtype)
 
 
 def masked_softmax(
-    scores: Float[np.ndarray, "*batch query key"], allowed: Bool[np.ndarray, "*batch query key"]
+    scores: Float[np.ndarray, "*batch query key"],
+    allowed: Bool[np.ndarray, "*batch query key"],
 ) -> Float[np.ndarray, "*batch query key"]:
     """Softmax over the allowed keys; every other key gets weight exactly 0.
 
-    Whatever stands at a masked score (1e30, inf, nan) has no effect, and no warning is
-    raised. Allowed scores are finite, of any size.
+    Whatever stands at a masked score (1e30, inf, nan) has no effect, and no warning
+    is raised. Allowed scores are finite, of any size.
 
     Parameters
     ----------
@@ -66,12 +70,12 @@ def masked_softmax(
 
     Returns
     -------
-    weights of the shape of `scores`. Each query's weights sum to 1; a query with no
-    allowed key gets all zeros.
+    weights of the shape of `scores`. Each query's weights sum to 1; a query with
+    no allowed key gets all zeros.
     """
     scores = np.where(allowed, scores, -np.inf)
     largest = scores.max(axis=-1, keepdims=True)
-    largest = np.where(np.isfinite(largest), largest, 0)  # -inf - -inf would be nan
+    largest = np.where(np.isfinite(largest), largest, 0)  # -inf - -inf is nan
     weights = np.exp(scores - largest)
     total = weights.sum(axis=-1, keepdims=True)
     return weights / np.where(total == 0, 1, total)
@@ -82,8 +86,10 @@ def masked_attention(
     k: Float[np.ndarray, "*batch key d_head"],
     v: Float[np.ndarray, "*batch key d_value"],
     allowed: Bool[np.ndarray, "*batch query key"],
-) -> tuple[Float[np.ndarray, "*batch query d_value"], Float[np.ndarray, "*batch query key"]]:
-    """Scaled dot-product attention in which every query sees its allowed keys only.
+) -> tuple[
+    Float[np.ndarray, "*batch query d_value"], Float[np.ndarray, "*batch query key"]
+]:
+    """Scaled dot-product attention; every query sees its allowed keys only.
 
     weights = masked softmax of q k^T / sqrt(d_head), out = weights v
     (Vaswani et al. 2017, section 3.2.1).
@@ -103,7 +109,9 @@ def masked_attention(
     return weights @ v, weights
 
 
-def padding_mask(lengths: Int[np.ndarray, " batch"], n_key: int) -> Bool[np.ndarray, "batch 1 key"]:
+def padding_mask(
+    lengths: Int[np.ndarray, " batch"], n_key: int
+) -> Bool[np.ndarray, "batch 1 key"]:
     """Which keys are real tokens, in a batch of sequences padded on the right?
 
     Parameters
@@ -113,8 +121,8 @@ def padding_mask(lengths: Int[np.ndarray, " batch"], n_key: int) -> Bool[np.ndar
 
     Returns
     -------
-    bool array (batch, 1, key), True for a real key; the axis of length 1 stands for
-    the queries and broadcasts.
+    bool array (batch, 1, key), True for a real key; the axis of length 1 stands
+    for the queries and broadcasts.
     """
     return np.arange(n_key) < np.asarray(lengths)[:, None, None]
 
@@ -124,8 +132,8 @@ def causal_padding_mask(
 ) -> Bool[np.ndarray, "batch query key"]:
     """Causal and padding mask in one: no future keys, and no padded keys.
 
-    Only keys are closed. A padded query keeps its row, so that no row of a non-empty
-    sequence is without a key.
+    Only keys are closed. A padded query keeps its row, so that no row of a
+    non-empty sequence is without a key.
 
     Parameters
     ----------
@@ -144,8 +152,8 @@ def dog_by_hand() -> tuple[list[float], list[float]]:
 
     Returns
     -------
-    weights, output: what "dog" (the third token) pays to each of the three tokens, and
-    the four numbers of its output; each number to three decimals.
+    weights, output: the attention that "dog" (the third token) pays to each of the
+    three tokens, and the four numbers of its output; each to three decimals.
     """
     weights = [0.274, 0.274, 0.452]
     output = [0.726, 0.726, 0.274, 0.274]
