@@ -28,11 +28,13 @@ class Answer:
 
     id: the function's name, unique within its exercise.
     source: where it was seen in public ("" for a constructed one).
+    same_as: another form of the mistake of that id, whose text is shown.
     """
 
     exercise: str
     function: Callable
     source: str = ""
+    same_as: str = ""
 
     @property
     def id(self) -> str:
@@ -47,9 +49,18 @@ _wrong: list[Answer] = []
 _right: list[Answer] = []
 
 
-def wrong(exercise: str, source: str = "") -> Callable:
-    """Decorator: add a misconception of that exercise; the docstring is its feedback."""
-    return lambda function: (_wrong.append(Answer(exercise, function, source)), function)[1]
+def wrong(exercise: str, source: str = "", same_as: str = "") -> Callable:
+    """Decorator: add a misconception of that exercise; the docstring is its feedback.
+
+    One mistake can be made in several forms that fail differently; the further ones are
+    `same_as` the first and need no text.
+    """
+
+    def add(function: Callable) -> Callable:
+        _wrong.append(Answer(exercise, function, source, same_as))
+        return function
+
+    return add
 
 
 def right(exercise: str, source: str = "") -> Callable:
@@ -86,7 +97,13 @@ def recognise(examination: Examination) -> Answer | None:
         explained = _explained(answer, examination, worst)
         if explained >= most and (best is None or explained > most):
             best, most = answer, explained
-    return best
+    return best and canonical(examination.exercise, best)
+
+
+def canonical(exercise: Exercise, answer: Answer) -> Answer:
+    """The first form of a mistake, the one with the text."""
+    forms = {form.id: form for form in misconceptions(exercise)}
+    return forms[answer.same_as] if answer.same_as else answer
 
 
 def _explained(answer: Answer, examination: Examination, worst: str) -> int:

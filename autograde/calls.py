@@ -139,12 +139,21 @@ def call(
         except SystemExit as error:
             result = ("exited", None, f"SystemExit({error.code!r})", "")
         except BaseException as error:
-            result = ("raised", type(error).__name__, str(error)[:300], _line(error))
+            result = ("raised", type(error).__name__, _message(error), _line(error))
     if os.getpid() != process:
         os._exit(0)  # a child that the function forked has come back: only its parent counts
     changed = tuple(i for i, (a, b) in enumerate(zip(args, given, strict=True)) if _differ(a, b))
-    warned = tuple(dict.fromkeys(str(w.message)[:200] for w in caught))[:5]
+    warned = tuple(dict.fromkeys(_message(w.message) for w in caught))[:5]
     return Outcome(*result, changed, counter.written, warned)
+
+
+def _message(error: BaseException | str) -> str:
+    """The text of an exception or a warning, in one printable line."""
+    try:
+        text = str(error)
+    except Exception:  # whatever a `__str__` of the student's does
+        return ""
+    return "".join(c for c in " ".join(text.split()) if c.isprintable())[:300]
 
 
 def _line(error: BaseException) -> str:

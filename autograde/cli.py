@@ -13,6 +13,7 @@ from pathlib import Path
 
 from autograde.checking import CHECK_SEEDS, GRADE_SEEDS
 from autograde.exercise import Exercise, chapters, examine, exercises, find
+from autograde.host import mark, notebook_cells
 from autograde.report import Report, report
 from autograde.runner import CannotRun, StudentFile
 
@@ -67,7 +68,8 @@ def _check(options: argparse.Namespace) -> int:
             print(json.dumps({"file": str(options.file), "passed": False, "error": str(error)}))
         raise
     problems, reports = found
-    passed = all(r.passed for r in reports)
+    # A notebook may hold trials that fail; a file that fails is not well.
+    passed = all(r.passed for r in reports) and not (problems and options.file.suffix == ".py")
     if options.json:
         data = {"file": str(options.file), "passed": passed, "problems": problems}
         data["functions"] = {r.name: r.data() for r in reports}
@@ -103,8 +105,8 @@ def check_file(
             known = ", ".join(e.name for e in exercises())
             failed = "; ".join(student.problems)
             raise CannotRun(
-                f"{path.name} defines no function of the course ({known})"
-                + (f". While it ran: {failed}" if failed else "")
+                (f"{failed}. So " if failed else "")
+                + f"{path.name} defines no function of the course ({known})"
             )
         seeds = CHECK_SEEDS + GRADE_SEEDS
         reports = [report(examine(e, student.function(e.name), seeds)) for e in asked]
@@ -127,9 +129,9 @@ def _asked(path: Path) -> set[str]:
     """The exercises that a notebook asks for, by nbgrader's marks."""
     if path.suffix != ".ipynb":
         return set()
-    cells = json.loads(path.read_text(encoding="utf-8-sig"))["cells"]
-    marks = (cell.get("metadata", {}).get("nbgrader", {}) for cell in cells)
-    return {mark.get("grade_id") for mark in marks if mark.get("solution")}
+    cells = notebook_cells(path.name, path.read_text(encoding="utf-8-sig"))
+    marks = [mark(cell) for cell in cells]
+    return {found.get("grade_id") for found in marks if found.get("solution")}
 
 
 def _build(options: argparse.Namespace) -> int:
@@ -147,11 +149,40 @@ def _build(options: argparse.Namespace) -> int:
 
 
 def _grade(options: argparse.Namespace) -> int:
-    raise NotImplementedError
+    from autograde.grading import GradingError, grade_assignment
+
+    try:
+        results = grade_assignment(
+            options.assignment, options.root, options.students or None, options.force
+        )
+    except GradingError as error:
+        raise CannotRun(str(error)) from None
+    _summary(results, options.root)
+    return 0 if all(result.points == result.max_points for result in results) else 1
 
 
 def _sample_class(options: argparse.Namespace) -> int:
-    raise NotImplementedError
+    from autograde.grading import grade_assignment
+    from autograde.sample_class import ASSIGNMENT, make_sample_class, surprises
+
+    try:
+        make_sample_class(options.root, options.into)
+    except FileExistsError as error:
+        raise CannotRun(str(error)) from None
+    results = grade_assignment(ASSIGNMENT, options.into)
+    _summary(results, options.into)
+    told = surprises(results)
+    for sentence in told:
+        print(f"not as it should be: {sentence}", file=sys.stderr)
+    return 1 if told else 0
+
+
+def _summary(results: list, root: Path) -> None:
+    """Who could not be graded is told again at the end, and where everything lies."""
+    failed = [result.student for result in results if result.status != "graded"]
+    print(f"{len(results) - len(failed)} of {len(results)} submissions graded", end="")
+    print(f"; not: {', '.join(failed)}" if failed else "")
+    print(f"grades: {root / 'grades.csv'}; feedback pages: {root / 'feedback'}")
 
 
 def entry() -> None:

@@ -88,6 +88,8 @@ class Exercise:
     takes_arrays: bool = True  # and so could change its arguments
     quiet: bool = False  # warnings are forbidden
     exact_dtype: bool = False  # the exercise names the result's dtype
+    weights_at: int | None = None  # where attention weights stand in the result; 0 alone, too
+    secret: bool = False  # the expected numbers are the exercise, and stay unsaid
     seconds: float = SECONDS  # for one call
     rtol: float = RTOL
     atol: float = ATOL
@@ -173,7 +175,8 @@ class Probe:
         self.records.append(Record(args, kwargs, outcome, expected, fault))
         if text and (compare or not usable):
             got = value if outcome.returned else None
-            self.findings.append(Finding(args, kwargs, text, expected, got))
+            told = None if exercise.secret else expected
+            self.findings.append(Finding(args, kwargs, text, told, got))
         if outcome.final:
             raise CannotGoOn(text)
         return usable, value

@@ -14,6 +14,7 @@ from autograde.observe import observe
 from autograde.values import DType, Opaque, number, size
 
 PRINTS = 2000  # characters; more than this in one call is worth a word
+LONGEST = 40  # numbers of an array of three or more axes that is still written out
 WIDEST = 12  # rows and columns of an array that is still shown as a picture
 
 
@@ -55,14 +56,14 @@ class Report:
         finding = self.first.finding if self.first else None
         if self.misconception:
             found.append(("What this looks like", self.misconception.text))
-        elif finding and (seen := observe(finding)):
+        elif finding and (seen := observe(self.examination, finding)):
             found.append(("What is seen", seen))
         if notes := self._notes():
             found.append(("Note", notes))
         if not self.passed:
             page, title = self.examination.exercise.read
             address = page.replace("#", ".html#", 1)
-            found.append(("Read again", f"“{title}”, book/{address}"))
+            found.append(("Read again", f"{title} (book/{address})"))
         return found
 
     def _notes(self) -> str:
@@ -170,7 +171,7 @@ def call_text(finding: Finding, examination: Examination) -> tuple[str, list[tup
 def show(value: Any) -> str:
     """A value as a person would write it; a large array by its shape."""
     if isinstance(value, np.ndarray):
-        if size(value) > WIDEST**2:
+        if size(value) > (WIDEST**2 if value.ndim < 3 else LONGEST):
             return f"array of shape {value.shape}, {value.dtype}"
         value = value.astype(int) if value.dtype == bool else value
         return np.array2string(value, precision=4, suppress_small=True, separator=", ")
@@ -179,7 +180,7 @@ def show(value: Any) -> str:
     if isinstance(value, type):
         return f"np.{value.__name__}"
     if isinstance(value, DType | Opaque):
-        return value.name if isinstance(value, DType) else f"a {value.kind}"
+        return value.name if isinstance(value, DType) else f"something else (a {value.kind})"
     if isinstance(value, float | np.floating):
         return number(value)
     return repr(value)

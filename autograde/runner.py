@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import queue
 import signal
 import subprocess
@@ -67,6 +69,8 @@ class StudentFile:
             stderr=subprocess.DEVNULL,
             text=True,
             encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
         )
         self.replies: queue.Queue[str] = queue.Queue()
         threading.Thread(
@@ -83,11 +87,15 @@ class StudentFile:
         if not line:
             text = self._ending()
             raise CannotRun(f"{self.path.name} ended Python while it ran ({text})")
-        hello = json.loads(line)
-        if "error" in hello:
+        try:
+            hello = json.loads(line)
+            if "error" in hello:
+                self._stop()
+                raise CannotRun(str(hello["error"])[:1000])
+            return {"names": list(hello["names"]), "problems": list(hello["problems"])}
+        except (ValueError, TypeError, KeyError):
             self._stop()
-            raise CannotRun(hello["error"])
-        return hello
+            raise CannotRun(f"{self.path.name} wrote where only the grader writes") from None
 
     def _call(self, request: str, seconds: float) -> Outcome:
         try:
@@ -99,30 +107,38 @@ class StudentFile:
             return Outcome("timeout", text=f"{seconds:g}")
         except OSError:
             line = ""
-        return decode_outcome(line) if line else Outcome("died", text=self._ending())
+        outcome = decode_outcome(line) if line else Outcome("died", text=self._ending())
+        if outcome.how == "died":
+            self._stop()  # whatever it still has to say belongs to no request
+        return outcome
 
     def _ending(self) -> str:
         """How the process ended, in words."""
-        code = self.process.wait(timeout=GRACE)
-        self._stop()
+        try:
+            code = self.process.wait(timeout=GRACE)
+        except subprocess.TimeoutExpired:
+            return "it closed its connection"
+        finally:
+            self._stop()
         if code < 0:
             return f"signal {signal.Signals(-code).name}"
         return f"exit status {code}"
 
     def _stop(self) -> None:
         if self.process is not None:
+            if hasattr(os, "killpg"):
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self.process.pid, signal.SIGKILL)  # and what it has started
             self.process.kill()
             self.process.wait()
-            for stream in (self.process.stdin, self.process.stdout):
-                stream.close()
-            self.process = None
+            with contextlib.suppress(OSError):
+                self.process.stdin.close()
+            self.process = None  # its reader closes the other end
 
 
 def _read(stream: Any, replies: queue.Queue[str]) -> None:
     """Pass lines on; "" when the process has closed its end."""
-    try:
+    with stream:
         for line in stream:
             replies.put(line)
-    except ValueError:  # closed while reading
-        pass
     replies.put("")

@@ -15,11 +15,12 @@ import numpy as np
 
 RTOL, ATOL = 1e-5, 1e-6  # float32 from end to end is a right answer
 LONGEST = 10**6  # items of a list; more is not an answer to any exercise
+LARGEST = 10**7  # numbers of an array, likewise
 
 
 @dataclass(frozen=True)
 class Opaque:
-    """A result that is no plain value: its type, and the start of its repr."""
+    """A result that is no plain value: what it is, for a sentence."""
 
     kind: str
 
@@ -46,10 +47,11 @@ def plain(value: Any, depth: int = 0) -> Any:
         if isinstance(value, type) and issubclass(value, np.generic):
             return DType(np.dtype(value).name)
         if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
+            kind = f"tensor on {value.device} of dtype {value.dtype}".removeprefix("torch.")
             value = value.detach().cpu().numpy()
         if isinstance(value, list | tuple):
             if depth > 8 or len(value) > LONGEST:
-                return Opaque(f"{kind}, nested too deep or too long")
+                return Opaque(f"{kind} that is nested too deep or is too long")
             return tuple(plain(item, depth + 1) for item in list(value))
         if isinstance(value, dict):
             return {str(key): plain(item, depth + 1) for key, item in list(value.items())}
@@ -57,15 +59,19 @@ def plain(value: Any, depth: int = 0) -> Any:
             return float(value)
         return _plain_array(value, kind)
     except Exception:  # a hostile or broken object: whatever it does, it is no value
-        return Opaque(kind)
+        dtype = f" of dtype {value.dtype}" if isinstance(value, np.ndarray) else ""
+        return Opaque(kind + dtype)
 
 
 def _plain_array(value: Any, kind: str) -> Any:
-    array = np.array(value, copy=True, subok=False)
+    array = np.asarray(value)
+    if array.size > LARGEST:
+        return Opaque(f"{kind} of {array.size:,} numbers, too many to look at")
     if array.dtype == object:
         if array.ndim == 0:
             return Opaque(kind)
-        array = array.astype(np.float64)
+        array = array.astype(np.float64)  # numbers only, or it raises
+    array = np.array(array, copy=True, subok=False)
     if array.dtype.kind not in "biufcU":
         return Opaque(f"{kind} of dtype {array.dtype}")
     return array
@@ -84,7 +90,8 @@ def conform(value: Any, like: Any, exact_dtype: bool = False) -> Any:
         if not isinstance(value, tuple):
             raise Mismatch(f"{describe(value)} came back; {describe(like)} was expected")
         if len(value) != len(like):
-            raise Mismatch(f"{len(value)} values came back; {len(like)} were expected")
+            values = "1 value" if len(value) == 1 else f"{len(value)} values"
+            raise Mismatch(f"{values} came back; {len(like)} were expected")
         return tuple(conform(a, b, exact_dtype) for a, b in zip(value, like, strict=True))
     if isinstance(like, dict):
         if not isinstance(value, dict) or set(value) != set(like):
@@ -104,7 +111,9 @@ def _conform_array(value: Any, like: np.ndarray, exact_dtype: bool) -> np.ndarra
         try:
             value = np.array(value, dtype=None if size(value) else like.dtype)  # [] has no dtype
         except (ValueError, TypeError):
-            raise Mismatch(f"{describe(value)} came back; one array was expected") from None
+            arrays = sum(isinstance(part, np.ndarray) for part in value)
+            what = f"{describe(value)} came back" if arrays else "the rows differ in length"
+            raise Mismatch(f"{what}; one array was expected") from None
     if isinstance(value, bool | int | float):
         value = np.array(value)
     if not isinstance(value, np.ndarray):
@@ -125,10 +134,10 @@ def _conform_array(value: Any, like: np.ndarray, exact_dtype: bool) -> np.ndarra
 
 def _conform_number(value: Any, like: bool | int | float) -> bool | int | float:
     if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value.item()
+        value = float(value) if value.dtype.kind == "f" else value.item()
     wanted = {bool: bool, int: int, float: (int, float)}[type(like)]
     if not isinstance(value, wanted) or (type(value) is bool) != (type(like) is bool):
-        raise Mismatch(f"{describe(value)} came back; {describe(like)} was expected")
+        raise Mismatch(f"{describe(value)} came back; a {type(like).__name__} was expected")
     return type(like)(value)
 
 
@@ -204,5 +213,5 @@ def describe(value: Any) -> str:
     if isinstance(value, dict):
         return f"a dict with the keys {sorted(value)}"
     if isinstance(value, Opaque):
-        return f"a {value.kind}"
+        return f"something else (a {value.kind})"
     return f"{type(value).__name__} {value!r}"[:80]

@@ -3,10 +3,11 @@
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 
-from autograde import host, runner
+from autograde import runner
 from autograde.cli import main
 from autograde.exercise import chapters
 
@@ -194,8 +195,73 @@ def test_the_command_itself(tmp_path):
     assert "0 of 1 functions are right; 0 of 4 points" in done.stdout
 
 
-def test_only_ipythons_lines_are_dropped():
-    source = "x = 1\nif x:\n    %time x\n    !ls\ny = x % 2\nz = 'a?'"
-    assert host.without_magics(source) == ("x = 1\nif x:\n    pass\n    pass\ny = x % 2\nz = 'a?'")
-    assert host.without_magics("%%time\nx = 1") == "pass\nx = 1"
-    assert host.without_magics("%%html\n<b>") == ""
+def test_what_notebooks_and_modules_may_do(check):
+    cells = (
+        "%%time\nimport numpy as np",
+        "print('mask %d'\n      % 3)",
+        "files = !ls\nhere = %pwd\n!pip install a \\\n    b",
+        "import asyncio\nawait asyncio.sleep(0)\n" + RIGHT,
+        "%%html\n<b>",
+        "get_ipython().run_line_magic('matplotlib', 'inline')\ndisplay(1)",
+    )
+    status, data = check(notebook(*cells), name="answer.ipynb")
+    assert (status, data["problems"]) == (0, [])
+    text = "from __future__ import annotations\nfrom dataclasses import dataclass\nimport pickle\n"
+    text += "@dataclass\nclass Size:\n    n: int\n"
+    text += "assert pickle.loads(pickle.dumps(Size(1))) == Size(1)\nassert __file__\n"
+    assert check(text + RIGHT)[0] == 0
+    status, data = check(RIGHT + "1 / 0\n")
+    assert (status, data["passed"]) == (1, False)  # a file that fails is not well
+    assert data["functions"]["causal_mask"]["passed"]
+
+
+@pytest.mark.parametrize("metadata", ["null", "[]", '{"nbgrader": null}', '{"nbgrader": []}'])
+def test_odd_metadata(check, metadata):
+    text = notebook(RIGHT).replace('"metadata": {}', f'"metadata": {metadata}', 1)
+    assert check(text, name="answer.ipynb")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("raise KeyboardInterrupt", "raised KeyboardInterrupt"),
+        ("return np.ones((20000, 20000), bool)", "400,000,000 numbers, too many to look at"),
+        ("raise Evil", "raised Evil"),
+        ("builtins.isinstance = None; return 1", "is numpy or a function of Python's replaced?"),
+        ("raise ValueError('a\\n\\x1b[31mb')", "raised ValueError: a [31mb"),
+        ("shout(); return 1", "its reply made no sense"),
+        ("os.close(3); os.close(4); return 1", ""),
+    ],
+)
+def test_the_reason_is_the_true_one(check, body, says):
+    text = f"""
+import builtins, os
+import numpy as np
+
+class Evil(Exception):
+    def __str__(self): raise RuntimeError
+
+def shout():
+    for fd in range(3, 9):
+        try: os.write(fd, b"\\x80garbage\\n")
+        except OSError: pass
+
+def causal_mask(n_query, n_key=None):
+    {body}
+
+def dog_by_hand():
+    return [0.274, 0.274, 0.452], [0.726, 0.726, 0.274, 0.274]
+"""
+    status, data = check(text)
+    assert status == 1
+    assert says in data["functions"]["causal_mask"]["message"]
+    assert data["functions"]["dog_by_hand"]["passed"] or "builtins" in body
+
+
+def test_a_child_left_behind_keeps_nobody_waiting(check):
+    began = time.monotonic()
+    text = (
+        "import os, time\nif not os.fork():\n    os.setsid()\n    time.sleep(20)\n    os._exit(0)\n"
+    )
+    assert check(text + RIGHT)[0] == 0
+    assert time.monotonic() - began < 15

@@ -11,9 +11,19 @@ import numpy as np
 import pytest
 
 import autograde
-from autograde.calls import call
+from autograde.calls import Outcome, call
 from autograde.checking import ClaimsFail
-from autograde.exercise import Exercise, chapters, examine, exercises, find, local
+from autograde.exercise import (
+    Examination,
+    Exercise,
+    Finding,
+    Record,
+    chapters,
+    examine,
+    exercises,
+    find,
+    local,
+)
 from autograde.observe import observe
 from autograde.reference import ch03_causal_mask as reference
 from autograde.remote import answer, ask
@@ -297,7 +307,7 @@ def test_feedback_comes_in_order():
         "expected [[1]]",
         "got      [[0]]",
         "What this looks like: True and False have changed places",
-        "Read again: “Who may see whom”, book/03-causal-mask.html#ch03-causal-mask",
+        "Read again: Who may see whom (book/03-causal-mask.html#ch03-causal-mask)",
     ]
     places = [text.index(part) for part in order]
     assert places == sorted(places)
@@ -324,23 +334,60 @@ def test_one_mistake_is_named_beside_another():
     assert "the call changed its argument `scores`" in found.text()
 
 
+def seen(got, want, name="masked_softmax"):
+    """The observation on one result of that exercise."""
+    finding = Finding((), {}, "", want, got)
+    record = Record((), {}, Outcome("returned", got), want, "value")
+    return observe(Examination(find(name), (), (record,)), finding)
+
+
 def test_observations_are_true():
-    want = reference.masked_softmax(np.zeros((3, 3)), np.tri(3, dtype=bool))
-
-    def seen(got, want=want):
-        finding = examined("masked_softmax", lambda s, a: s).first.finding
-        return observe(type(finding)((), {}, "", want, got))
-
-    assert seen(want) == ""
-    assert "transpose" in seen(want.T)
-    assert "opposite" in seen(~np.tri(2, dtype=bool), np.tri(2, dtype=bool))
-    assert seen(np.where(np.tri(3, k=-1), want, np.nan)) == "The result is NaN in every row."
+    mask = np.tri(3, dtype=bool)
+    want = reference.masked_softmax(np.zeros((3, 3)), mask)
+    assert seen(want, want) == ""
+    assert "transpose" in seen(want.T, want)
+    assert "transpose" in seen(np.ones((2, 3)), np.ones((3, 2)))
+    assert "opposite" in seen(~mask, mask, "causal_mask")
+    assert seen(want * np.nan, want) == "The result is NaN everywhere."
     nan_row = want.copy()
-    nan_row[1] = np.nan
-    assert seen(nan_row) == "The result is NaN in row 1."
-    assert seen(np.full((3, 3), 1 / 3)) == "Query 0 gives weight to key 1, which the mask closes."
-    assert "sums to 0.5" in seen(want / 2)
-    assert "2 times" in seen(2 * np.ones(3), np.ones(3))
+    nan_row[1, 2] = np.nan
+    assert seen(nan_row, want) == "The result is NaN at [1, 2]."
+    even = np.full((3, 3), 1 / 3)
+    assert seen(even, want) == "Query 0 gives weight to key 1, which should get none."
+    batch = seen(np.stack([want, even]), np.stack([want, want]))
+    assert batch == "Query 0 gives weight to key 1, which should get none (batch [1])."
+    assert seen(want / 2, want) == "A row of weights sums to 0.5, not to 1."
+    assert seen(want * 1.0001, want) == ""
+    assert seen(2 * np.ones(3), np.ones(3), "causal_mask") == (
+        "Every number is 2 times the expected one."
+    )
+
+
+def test_only_weights_are_called_weights():
+    """An output or a mask may be all zeros, too; it gives no weight to anything."""
+    zeros = np.zeros((2, 3))
+    assert seen(zeros + 1, zeros, "additive_mask") == ""
+    assert seen((zeros + 1, zeros), (zeros, zeros), "masked_attention") == ""
+    inside = seen((zeros, zeros + 1), (zeros, zeros), "masked_attention")
+    assert inside == "In value 1: Query 0 gives weight to key 0, which should get none."
+
+
+def test_a_result_of_an_earlier_call_is_noticed():
+    kept = {}
+
+    def remembers(q, k, v, allowed):
+        return kept.setdefault(q.shape, reference.masked_attention(q, k, v, allowed))
+
+    assert "the result of an earlier call" in examined("masked_attention", remembers).text()
+
+
+def test_the_solution_of_a_sum_by_hand_stays_unsaid():
+    weights, output = reference.dog_by_hand()
+    for value in (None, weights, (output, weights), (weights, output[:3]), "0.274", (1, 2)):
+        text = examined("dog_by_hand", lambda value=value: value).text()
+        got = [line for line in text.splitlines() if "got" not in line]
+        assert "0.452" not in "".join(got)
+        assert "0.726" not in "".join(got)
 
 
 # In a notebook -------------------------------------------------------------------------

@@ -125,6 +125,13 @@ def softmax_in_lists_of_base_two(scores, allowed):
     return (weights / np.maximum(weights.sum(-1, keepdims=True), 1e-30)).tolist()
 
 
+@right("masked_softmax", "fchollet/keras-resources#53")
+def softmax_by_log_sum_exp(scores, allowed):
+    scores = np.where(allowed, scores, -np.inf)
+    total = np.logaddexp.reduce(scores, axis=-1, keepdims=True)
+    return np.exp(scores - np.where(np.isneginf(total), 0, total))
+
+
 @right("masked_softmax")
 def softmax_by_torch(scores, allowed):
     import torch
@@ -225,6 +232,12 @@ def combined_by_minimum(lengths, n):
 @right("dog_by_hand")
 def by_hand_as_arrays():
     return np.array([0.274, 0.274, 0.452]), np.array([0.726, 0.726, 0.274, 0.274])
+
+
+@right("dog_by_hand")
+def by_hand_in_long_doubles():
+    weights, output = reference.dog_by_hand()
+    return np.array(weights, dtype=np.longdouble), np.array(output, dtype=np.longdouble)
 
 
 @right("dog_by_hand")

@@ -79,6 +79,24 @@ def shift_never_negative(n_query, n_key=None):
     return np.tri(n_query, n_key, max(n_key - n_query, 0), dtype=bool)
 
 
+@wrong("causal_mask", same_as="shift_never_negative")
+def shift_without_its_sign(n_query, n_key=None):
+    n_key = n_query if n_key is None else n_key
+    return np.tri(n_query, n_key, abs(n_key - n_query), dtype=bool)
+
+
+@wrong("causal_mask")
+def always_a_key(n_query, n_key=None):
+    """You leave every query at least one key. With fewer keys than queries the first queries
+    come before all keys, and see nothing."""
+    return causal_mask(n_query, n_key) | (np.arange(n_query if n_key is None else n_key) == 0)
+
+
+@wrong("causal_mask", "rasbt/LLMs-from-scratch#1061", same_as="opposite_polarity")
+def blocked_triangle(n_query, n_key=None):
+    return np.triu(np.ones((n_query, n_query if n_key is None else n_key)), 1).astype(bool)
+
+
 @wrong("causal_mask")
 def zero_keys_taken_for_none(n_query, n_key=None):
     """0 keys is not "no number given": `if not n_key` and `n_key or n_query` are true of 0
@@ -181,9 +199,26 @@ def one_where_allowed(allowed, dtype=np.float64):
 
 @wrong("additive_mask")
 def dtype_forgotten(allowed, dtype=np.float64):
-    """The values are right, but `dtype` has no effect: the result is always float64, and
-    would turn float16 scores into float64 ones."""
+    """The values are right, but the result is float64 whatever `dtype` says (a list becomes
+    float64, too): added to float16 scores it would make them float64."""
     return np.where(allowed, 0.0, -np.inf)
+
+
+@wrong("additive_mask", same_as="large_but_finite")
+def not_even_large(allowed, dtype=np.float64):
+    return ((1 - np.asarray(allowed).astype(float)) * -10000.0).astype(dtype)
+
+
+@wrong("additive_mask")
+def nan_where_closed(allowed, dtype=np.float64):
+    """NaN is not minus infinity: added to a score it makes the whole row NaN."""
+    return np.where(allowed, 0, np.nan).astype(dtype)
+
+
+@wrong("additive_mask")
+def single_by_default(allowed, dtype=np.float32):
+    """Without a `dtype` the result is float32; the signature promises float64."""
+    return np.where(allowed, 0, -np.inf).astype(dtype)
 
 
 @wrong("additive_mask")
@@ -207,6 +242,19 @@ def zero_empty_rows(weights, allowed):
     return np.where(np.any(allowed, axis=-1, keepdims=True), weights, 0)
 
 
+def divided(exponentials):
+    """Divided by the sums of the rows, NaN and all."""
+    with np.errstate(all="ignore"):
+        return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+
+def divided_where_possible(exponentials):
+    """As `divided`, but a row whose sum is 0 stays 0."""
+    total = exponentials.sum(axis=-1, keepdims=True)
+    with np.errstate(all="ignore"):
+        return exponentials / np.where(total == 0, 1, total)
+
+
 @wrong("masked_softmax", "georg-wolflein/good-features#1")
 def scores_times_mask(scores, allowed):
     """A closed score is set to 0, and exp(0) is 1: the closed keys keep a weight, a large
@@ -220,6 +268,62 @@ def scores_times_mask_and_nothing_else(scores, allowed):
     Set them to -inf, which no multiplication can do."""
     with np.errstate(all="ignore"):
         return softmax(scores * allowed)
+
+
+@wrong("masked_softmax", same_as="scores_times_mask")
+def scores_filled_with_zero(scores, allowed):
+    return softmax(np.where(allowed, scores, 0))
+
+
+@wrong("masked_softmax")
+def filled_with_plus_infinity(scores, allowed):
+    """The sign of the fill is wrong: +inf wins against every score (and inf - inf is NaN).
+    It is -inf whose exponential is 0."""
+    with np.errstate(all="ignore"):
+        return softmax(np.where(allowed, scores, np.inf))
+
+
+@wrong("masked_softmax", "pytorch/pytorch#21518")
+def mask_added_to_scores(scores, allowed):
+    """A 0/1 mask is added to the scores: that raises the allowed ones by 1 and closes
+    nothing. Closed scores must become -inf."""
+    with np.errstate(all="ignore"):
+        return softmax(scores + allowed)
+
+
+@wrong("masked_softmax")
+def axes_dropped(scores, allowed):
+    """Maximum and sum are taken without keepdims=True: the results then line up with the
+    columns, and each row is divided by another row's sum."""
+    scores = np.where(allowed, scores, -np.inf)
+    with np.errstate(all="ignore"):
+        exponentials = np.exp(scores - scores.max(axis=-1))
+        return np.nan_to_num(exponentials / exponentials.sum(axis=-1))
+
+
+@wrong("masked_softmax", same_as="axes_dropped")
+def axes_dropped_zeros_kept(scores, allowed):
+    scores = np.where(allowed, scores, -np.inf)
+    largest = scores.max(axis=-1)
+    exponentials = np.exp(scores - np.where(np.isfinite(largest), largest, 0))
+    total = exponentials.sum(axis=-1)
+    return exponentials / np.where(total == 0, 1, total)
+
+
+@wrong("masked_softmax", "FudanNLP/fastNLP#254")
+def second_axis(scores, allowed):
+    """The axis is counted from the front: axis=1 is the keys of a (query, key) array, but not
+    when batch axes stand before. Count from the back: axis=-1."""
+    return np.nan_to_num(softmax(np.where(allowed, scores, -np.inf), axis=1))
+
+
+@wrong("masked_softmax")
+def exponential_of_everything(scores, allowed):
+    """The values are right, but the exponential is taken of closed scores too, before
+    np.where chooses: a large one overflows, and NumPy warns. Replace them first."""
+    largest = np.where(allowed, scores, -np.inf).max(axis=-1, keepdims=True)
+    largest = np.where(np.isfinite(largest), largest, 0)
+    return divided_where_possible(np.where(allowed, np.exp(scores - largest), 0))
 
 
 @wrong("masked_softmax")
@@ -244,6 +348,40 @@ def renormalised_after_softmax(scores, allowed):
     weights = np.where(allowed, softmax(scores), 0)
     with np.errstate(all="ignore"):
         return zero_empty_rows(weights / weights.sum(axis=-1, keepdims=True), allowed)
+
+
+@wrong("masked_softmax", same_as="renormalised_after_softmax")
+def renormalised_where_possible(scores, allowed):
+    return divided_where_possible(np.where(allowed, softmax(scores), 0))
+
+
+@wrong("masked_softmax", same_as="renormalised_after_softmax")
+def renormalised_product(scores, allowed):
+    return divided_where_possible(softmax(scores) * allowed)
+
+
+@wrong("masked_softmax", same_as="renormalised_after_softmax")
+def renormalised_product_with_nan(scores, allowed):
+    return divided(softmax(scores) * allowed)
+
+
+@wrong("masked_softmax", same_as="nothing_subtracted")
+def nothing_subtracted_zeros_kept(scores, allowed):
+    with np.errstate(all="ignore"):
+        exponentials = np.exp(np.where(allowed, scores, -np.inf))
+    return divided_where_possible(exponentials)
+
+
+@wrong("masked_softmax", same_as="nothing_subtracted")
+def nothing_subtracted_and_nan(scores, allowed):
+    with np.errstate(all="ignore"):
+        return divided(np.exp(np.where(allowed, scores, -np.inf)))
+
+
+@wrong("masked_softmax", same_as="nothing_subtracted")
+def nothing_subtracted_times_mask(scores, allowed):
+    with np.errstate(all="ignore"):
+        return divided_where_possible(np.exp(scores) * allowed)
 
 
 @wrong("masked_softmax", "pytorch/executorch#18407")
@@ -272,6 +410,17 @@ def added_minus_infinity(scores, allowed):
         return zero_empty_rows(softmax(scores), allowed)
 
 
+@wrong("masked_softmax", same_as="added_minus_infinity")
+def added_minus_infinity_and_nan(scores, allowed):
+    with np.errstate(all="ignore"):
+        return softmax(scores + np.where(allowed, 0, -np.inf).astype(scores.dtype))
+
+
+@wrong("masked_softmax", same_as="added_minus_1e9")
+def added_minus_1e9_and_uniform(scores, allowed):
+    return softmax(scores + np.where(allowed, 0, -1e9).astype(scores.dtype))
+
+
 @wrong("masked_softmax", "ohdearquant/lattice#373")
 def fill_too_small(scores, allowed):
     """Your fill value is finite and too small: where the allowed scores are lower than it,
@@ -288,8 +437,8 @@ def empty_row_is_nan(scores, allowed):
 
 @wrong("masked_softmax")
 def empty_row_is_uniform(scores, allowed):
-    """With a finite fill a row with no allowed key comes out uniform: the query attends to
-    exactly the keys that are closed. Such a query should get zeros."""
+    """A row with no allowed key comes out uniform: the query attends to exactly the keys that
+    are closed to it. Such a query should get zeros."""
     return softmax(np.where(allowed, scores, np.finfo(scores.dtype).min))
 
 
@@ -337,6 +486,20 @@ def one_largest_for_all_rows(scores, allowed):
         return zero_empty_rows(exponentials / exponentials.sum(-1, keepdims=True), allowed)
 
 
+@wrong("masked_softmax", same_as="one_largest_for_all_rows")
+def one_largest_zeros_kept(scores, allowed):
+    scores = np.where(allowed, scores, -np.inf)
+    largest = scores.max() if np.isfinite(scores.max()) else 0
+    return divided_where_possible(np.exp(scores - largest))
+
+
+@wrong("masked_softmax", same_as="never_below_zero")
+def never_below_zero_zeros_kept(scores, allowed):
+    scores = np.where(allowed, scores, -np.inf)
+    largest = np.maximum(scores.max(-1, keepdims=True), 0)
+    return divided_where_possible(np.exp(scores - largest))
+
+
 @wrong("masked_softmax", "FluxML/NNlib.jl#43")
 def never_below_zero(scores, allowed):
     """The number you subtract is never below 0: a row of very negative scores underflows to
@@ -358,6 +521,11 @@ def closes_what_is_allowed(scores, allowed):
     """The polarity is turned round: you close the keys that are allowed. True means may
     attend."""
     return masked_softmax(scores, ~allowed)
+
+
+@wrong("masked_softmax", same_as="closes_what_is_allowed")
+def closes_what_is_allowed_and_nan(scores, allowed):
+    return np.nan_to_num(softmax(np.where(allowed, -np.inf, scores)))
 
 
 @wrong("masked_softmax", "CASIA-IVA-Lab/DANet#48")
@@ -446,6 +614,48 @@ def all_axes_reversed(q, k, v, allowed):
     return weights @ v, weights
 
 
+@wrong("masked_attention", same_as="all_axes_reversed")
+def dot_of_everything(q, k, v, allowed):
+    weights = masked_softmax(np.dot(q, k.T) / q.shape[-1] ** 0.5, allowed)
+    return np.matmul(weights, v), weights
+
+
+@wrong("masked_attention")
+def reshaped_for_transposed(q, k, v, allowed):
+    """k is reshaped to (d_head, key), which keeps the numbers in reading order and so mixes
+    the keys. Exchange the two axes: np.swapaxes(k, -2, -1)."""
+    turned = k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2])
+    weights = masked_softmax(q @ turned / q.shape[-1] ** 0.5, allowed)
+    return weights @ v, weights
+
+
+@wrong("masked_attention", same_as="root_of_the_wrong_length")
+def root_of_the_second_axis(q, k, v, allowed):
+    return attend(q, k, v, allowed, q.shape[1] ** -0.5)
+
+
+@wrong("masked_attention", same_as="root_of_the_wrong_length")
+def root_of_the_queries(q, k, v, allowed):
+    return attend(q, k, v, allowed, q.shape[-2] ** -0.5)
+
+
+@wrong("masked_attention")
+def weights_scaled_instead_of_scores(q, k, v, allowed):
+    """The weights are divided by the square root of d_head, after the softmax: the rows no
+    longer add up to 1. The scores are scaled, before the softmax."""
+    _, weights = attend(q, k, v, allowed, 1.0)
+    weights = weights / q.shape[-1] ** 0.5
+    return weights @ v, weights
+
+
+@wrong("masked_attention")
+def writes_into_the_queries(q, k, v, allowed):
+    """q is scaled in place: the caller's queries have changed afterwards, and a second call
+    scales them again. Write q = q / ..., which makes a new array."""
+    q /= q.shape[-1] ** 0.5
+    return attend(q, k, v, allowed, 1.0)
+
+
 @wrong("masked_attention")
 def attention_ignores_the_mask(q, k, v, allowed):
     """The mask has no effect: every query sees every key."""
@@ -532,6 +742,31 @@ def exponentials_overflow(q, k, v, allowed):
     return attend(q, k, v, allowed, softmax=nothing_subtracted)
 
 
+@wrong("masked_attention", same_as="exponentials_overflow")
+def exponentials_overflow_zeros_kept(q, k, v, allowed):
+    return attend(q, k, v, allowed, softmax=nothing_subtracted_zeros_kept)
+
+
+@wrong("masked_attention", same_as="exponentials_overflow")
+def exponentials_overflow_and_nan(q, k, v, allowed):
+    return attend(q, k, v, allowed, softmax=nothing_subtracted_and_nan)
+
+
+@wrong("masked_attention", "ohdearquant/lattice#373")
+def fill_beaten_by_scores(q, k, v, allowed):
+    """Your fill value is finite and too small: where the allowed scores are lower than it,
+    the closed keys win. -inf is lower than every score."""
+    return attend(q, k, v, allowed, softmax=fill_too_small)
+
+
+@wrong("masked_attention", same_as="fill_beaten_by_scores")
+def small_fill_added(q, k, v, allowed):
+    def fill(scores, allowed):
+        return zero_empty_rows(softmax(scores + np.where(allowed, 0, -1e4)), allowed)
+
+    return attend(q, k, v, allowed, softmax=fill)
+
+
 @wrong("masked_attention")
 def no_softmax(q, k, v, allowed):
     """The scores are used as weights: the softmax is missing."""
@@ -593,6 +828,23 @@ def padding_in_numbers(lengths, n_key):
 
 
 @wrong("padding_mask")
+def padding_already_additive(lengths, n_key):
+    """These are 0 and -inf, the numbers that are added to the scores; here the boolean mask is
+    asked for, True for a real key."""
+    return np.where(np.arange(n_key) < lengths[:, None, None], 0.0, -np.inf)
+
+
+@wrong("padding_mask")
+def slice_from_minus_zero(lengths, n_key):
+    """A slice [-pads:] with no pads is [-0:], which is everything: the full sequences are
+    closed. Write [length:]."""
+    mask = np.ones((len(lengths), 1, n_key), dtype=bool)
+    for row, length in zip(mask, lengths, strict=True):
+        row[0, -(n_key - length) :] = False
+    return mask
+
+
+@wrong("padding_mask")
 def as_long_as_the_longest(lengths, n_key):
     """Your mask ends with the longest sequence; it must have n_key columns, so that it fits
     the scores."""
@@ -649,6 +901,35 @@ def blocked_instead_of_allowed(lengths, n):
 def pads_on_the_left(lengths, n):
     """Here the padding stands on the right: the real keys come first."""
     return causal_mask(n) & (np.arange(n) >= n - lengths[:, None])[:, None, :]
+
+
+@wrong("causal_padding_mask")
+def diagonal_always_open(lengths, n):
+    """The diagonal is open even where the key is padding. Padded queries keep the row that the
+    two masks give them, no more."""
+    return (causal_mask(n) & real(lengths, n)[:, None, :]) | np.eye(n, dtype=bool)
+
+
+@wrong("causal_padding_mask")
+def first_key_always_open(lengths, n):
+    """The first key is open even in an empty sequence, where it is padding: such a sequence
+    has no key at all."""
+    mask = causal_mask(n) & real(lengths, n)[:, None, :]
+    mask[..., 0] = True
+    return mask
+
+
+@wrong("causal_padding_mask")
+def product_of_numbers(lengths, n):
+    """The pattern is right, but the entries are numbers; a mask is bool."""
+    return np.tri(n) * real(lengths, n)[:, None, :]
+
+
+@wrong("causal_padding_mask")
+def queries_in_columns(lengths, n):
+    """Rows and columns have changed places: the result is (batch, key, query), and should be
+    (batch, query, key)."""
+    return np.swapaxes(causal_mask(n) & real(lengths, n)[:, None, :], 1, 2)
 
 
 @wrong("causal_padding_mask")
@@ -714,3 +995,27 @@ def by_hand_output_is_the_dog():
     """The weights are right, but the output is the row of "dog" itself: it is the sum of all
     three rows of V, each times its weight."""
     return [0.274, 0.274, 0.452], [1.0, 1.0, 0.0, 0.0]
+
+
+@wrong("dog_by_hand")
+def by_hand_first_row():
+    """This is the row of "I"; the third row, that of "dog", is asked for."""
+    return [1.0, 0.0, 0.0], [1.0, 0.0, 1.0, 0.0]
+
+
+@wrong("dog_by_hand")
+def by_hand_two_decimals():
+    """Two decimals are too few: type three of each number."""
+    return [0.27, 0.27, 0.45], [0.73, 0.73, 0.27, 0.27]
+
+
+@wrong("dog_by_hand")
+def by_hand_output_first():
+    """The order is (weights, output): the three weights first, then the four numbers."""
+    return [0.726, 0.726, 0.274, 0.274], [0.274, 0.274, 0.452]
+
+
+@wrong("dog_by_hand")
+def by_hand_weights_alone():
+    """These are the weights alone; return both lists, (weights, output)."""
+    return [0.274, 0.274, 0.452]
