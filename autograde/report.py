@@ -11,6 +11,7 @@ import numpy as np
 from autograde.bank import Answer, recognise
 from autograde.exercise import ClaimResult, Examination, Finding
 from autograde.observe import observe
+from autograde.patterns import pattern
 from autograde.values import DType, Opaque, number, size
 
 PRINTS = 2000  # characters; more than this in one call is worth a word
@@ -56,8 +57,10 @@ class Report:
         finding = self.first.finding if self.first else None
         if self.misconception:
             found.append(("What this looks like", self.misconception.text))
-        elif finding and (seen := observe(self.examination, finding)):
-            found.append(("What is seen", seen))
+        elif finding and self.examination.started:
+            seen = (observe(self.examination, finding), pattern(self.examination))
+            if any(seen):
+                found.append(("What is seen", " ".join(filter(None, seen))))
         if notes := self._notes():
             found.append(("Note", notes))
         if not self.passed:

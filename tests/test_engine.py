@@ -372,6 +372,34 @@ def test_only_weights_are_called_weights():
     assert inside == "In value 1: Query 0 gives weight to key 0, which should get none."
 
 
+@pytest.mark.parametrize(
+    ("name", "wrong_for", "says"),
+    [
+        ("masked_softmax", lambda s, a: s.ndim > 2, "inputs with batch axes"),
+        ("masked_softmax", lambda s, a: s.dtype == np.float32, "float32 inputs"),
+        ("causal_mask", lambda n, m=None: m is not None and m > n, "more keys than queries"),
+        ("causal_mask", lambda n, m=None: max(n, m or 0) > 64, "100 and more positions"),
+        (
+            "masked_attention",
+            lambda q, k, v, a: not a.any(-1).all(),
+            "queries that have no allowed",
+        ),
+        ("masked_attention", lambda q, k, v, a: q.shape[-1] == 3, ""),
+    ],
+)
+def test_what_the_failing_inputs_have_in_common(name, wrong_for, says):
+    right = find(name).reference
+
+    def function(*arguments):
+        result = right(*arguments)
+        if not wrong_for(*arguments):
+            return result
+        return [r + 0.321 for r in result] if isinstance(result, tuple) else ~(result > 0.5)
+
+    text = " ".join(examined(name, function).text().split())
+    assert (f"It is wrong exactly for {says}" in text) if says else ("exactly" not in text)
+
+
 def test_a_result_of_an_earlier_call_is_noticed():
     kept = {}
 
