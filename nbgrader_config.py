@@ -1,6 +1,6 @@
 """Settings of nbgrader: `nbgrader autograde` in this folder grades as `autograde grade` does."""
 
-from autograde.nbgrader_plugin import configure
+from autograde.grading.plugin import configure
 
 c = get_config()  # nbgrader provides it
 

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from autograde.calls import Outcome, call
-from autograde.exercise import Examination, Exercise
+from autograde.examination import Examination
+from autograde.exercise import Exercise
 from autograde.values import same
 
 

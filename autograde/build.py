@@ -86,7 +86,7 @@ def _release(root: Path, work: Path, names: list[str]) -> None:
     config = _config(root)
     course = CourseDirectory(config=config, root=str(root))
     course.db_url, course.root = str(course.db_url), str(work)  # the gradebook stays in root
-    with _scripts_on_path():
+    with scripts_on_path():
         for name in names:
             course.assignment_id = name
             result = capture_log(GenerateAssignment(coursedir=course, config=config, force=True))
@@ -115,7 +115,7 @@ def _told(result: dict[str, str]) -> str:
 
 
 @contextlib.contextmanager
-def _scripts_on_path() -> Iterator[None]:
+def scripts_on_path() -> Iterator[None]:
     """nbgrader runs `alembic` for a new gradebook, which lies beside this Python."""
     before = os.environ.get("PATH", "")
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), before])

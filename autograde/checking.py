@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from autograde.exercise import Exercise, examine, exercises, find, local
+from autograde.examination import examine, local
+from autograde.exercise import Exercise, exercises, find
 from autograde.report import Report, report
 
 CHECK_SEEDS, GRADE_SEEDS = (0,), (1, 2, 3)

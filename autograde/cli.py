@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from autograde.checking import CHECK_SEEDS, GRADE_SEEDS
-from autograde.exercise import Exercise, chapters, examine, exercises, find
+from autograde.examination import examine
+from autograde.exercise import Exercise, chapters, exercises, find
 from autograde.host import mark, notebook_cells
 from autograde.report import Report, report
 from autograde.runner import CannotRun, StudentFile
@@ -149,7 +150,7 @@ def _build(options: argparse.Namespace) -> int:
 
 
 def _grade(options: argparse.Namespace) -> int:
-    from autograde.grading import GradingError, grade_assignment
+    from autograde.grading.assignment import GradingError, grade_assignment
 
     try:
         results = grade_assignment(
@@ -162,8 +163,8 @@ def _grade(options: argparse.Namespace) -> int:
 
 
 def _sample_class(options: argparse.Namespace) -> int:
-    from autograde.grading import grade_assignment
-    from autograde.sample_class import ASSIGNMENT, make_sample_class, surprises
+    from autograde.grading.assignment import grade_assignment
+    from autograde.grading.sample_class import ASSIGNMENT, make_sample_class, surprises
 
     try:
         make_sample_class(options.root, options.into)

@@ -1,4 +1,4 @@
-"""Exercises: what must be true of a student's function, and how to find out.
+"""Exercises: what must be true of a student's function.
 
 A claims module holds, for each function of its chapter, an `Exercise` and its claims:
 
@@ -12,55 +12,26 @@ A claims module holds, for each function of its chapter, an `Exercise` and its c
             probe.fail("a masked key has weight", scores, allowed, got=weights)
 
 The first claim is the core: without it there are no points. Cases go from small to large.
+`autograde.examination` tries the claims.
 """
 
 from __future__ import annotations
 
-import copy
 import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from autograde.calls import SECONDS, Outcome, call
-from autograde.values import ATOL, RTOL, Mismatch, conform, difference, plain, size
+from autograde.calls import SECONDS, Outcome
+from autograde.values import ATOL, RTOL
 
-Call = Callable[[tuple, dict[str, Any], float], Outcome]  # (args, kwargs, seconds)
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One input on which a claim does not hold."""
-
-    args: tuple
-    kwargs: dict[str, Any]
-    detail: str
-    expected: Any = None
-    got: Any = None
-
-    @property
-    def size(self) -> int:
-        return size(self.args) + size(self.kwargs)
-
-
-@dataclass(frozen=True)
-class Record:
-    """One examined call: what came of it, and what the reference gives.
-
-    fault: "value" (another result, or none), else "changed" (an argument), else "warned"
-        (where that is forbidden), else "".
-    """
-
-    args: tuple
-    kwargs: dict[str, Any]
-    outcome: Outcome
-    expected: Any
-    fault: str
+if TYPE_CHECKING:
+    from autograde.examination import Probe
 
 
 @dataclass(frozen=True)
@@ -68,14 +39,6 @@ class Claim:
     name: str
     points: int
     body: Callable[[Probe, np.random.Generator], None]
-
-
-class ClaimBroken(Exception):
-    """Ends a claim whose next step needs a result that did not come."""
-
-
-class CannotGoOn(Exception):
-    """Ends the examination: the function hangs, exits, or is not written yet."""
 
 
 @dataclass(eq=False)
@@ -135,53 +98,6 @@ class Exercise:
         return self.claims + [QUIET] * self.quiet + [UNTOUCHED] * self.takes_arrays
 
 
-class Probe:
-    """A student's function in a claim's hands: calls are recorded, failures collected."""
-
-    def __init__(self, exercise: Exercise, call: Call):
-        self.exercise, self._call = exercise, call
-        self.records: list[Record] = []
-        self.findings: list[Finding] = []
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The plain result, in the kind and shape that the reference returns."""
-        usable, value = self._examine(args, kwargs)
-        if not usable:
-            raise ClaimBroken
-        return value
-
-    def equals(self, *args: Any, rtol: float | None = None, atol: float | None = None, **kwargs):
-        """Call the function and compare with the reference, up to rounding."""
-        self._examine(args, kwargs, compare=True, rtol=rtol, atol=atol)
-
-    def fail(self, detail: str, *args: Any, expected: Any = None, got: Any = None, **kwargs):
-        """Report that the claim does not hold for these arguments."""
-        self.findings.append(Finding(args, kwargs, detail, expected, got))
-
-    def _examine(self, args, kwargs, compare=False, rtol=None, atol=None) -> tuple[bool, Any]:
-        """(could the result be read as what the exercise returns?, the result)"""
-        exercise = self.exercise
-        args, kwargs = copy.deepcopy((args, kwargs))  # the claim may go on with its arrays
-        outcome = self._call(args, kwargs, exercise.seconds)
-        expected = plain(exercise.reference(*args, **kwargs))
-        text, value, usable = outcome.says(), outcome.value, False
-        if outcome.returned:
-            try:
-                value, usable = conform(value, expected, exercise.exact_dtype), True
-                text = difference(value, expected, rtol or exercise.rtol, atol or exercise.atol)
-            except Mismatch as mismatch:
-                text = str(mismatch)
-        fault = "value" if text else exercise.side_effect(outcome)
-        self.records.append(Record(args, kwargs, outcome, expected, fault))
-        if text and (compare or not usable):
-            got = value if outcome.returned else None
-            told = None if exercise.secret else expected
-            self.findings.append(Finding(args, kwargs, text, told, got))
-        if outcome.final:
-            raise CannotGoOn(text)
-        return usable, value
-
-
 def _untouched(probe: Probe, rng: np.random.Generator) -> None:
     names = probe.exercise.parameters
     for record in probe.records:
@@ -202,75 +118,6 @@ def _quiet(probe: Probe, rng: np.random.Generator) -> None:
 
 QUIET = Claim("no warning is raised", 1, _quiet)
 UNTOUCHED = Claim("the arguments are left as they were", 1, _untouched)
-
-
-@dataclass(frozen=True)
-class ClaimResult:
-    claim: Claim
-    finding: Finding | None = None
-    reached: bool = True  # False: an earlier failure kept the claim from being tried
-
-    @property
-    def holds(self) -> bool:
-        return self.reached and self.finding is None
-
-
-@dataclass(frozen=True)
-class Examination:
-    """What is true of one student's function."""
-
-    exercise: Exercise
-    results: tuple[ClaimResult, ...]
-    records: tuple[Record, ...]
-    stopped: str = ""  # why the examination could not go on, if it could not
-
-    @property
-    def passed(self) -> bool:
-        return all(result.holds for result in self.results)
-
-    @property
-    def started(self) -> bool:
-        """False for a function that still raises NotImplementedError."""
-        return not (self.records and self.records[-1].outcome.unwritten)
-
-    @property
-    def points(self) -> int:
-        """The points of the claims that hold; none if the core does not."""
-        if not self.results[0].holds:
-            return 0
-        return sum(result.claim.points for result in self.results if result.holds)
-
-
-def examine(exercise: Exercise, call: Call, seeds: tuple[int, ...] = (0,)) -> Examination:
-    """Try every claim with each seed, and keep the smallest input that breaks it."""
-    found: dict[int, Finding] = {}
-    reached, records, stopped = set(), [], ""
-    claims = exercise.all_claims()
-    for seed in seeds:
-        probe = Probe(exercise, call)
-        for index, claim in enumerate(claims):
-            probe.findings = []
-            reached.add(index)
-            try:
-                claim.body(probe, np.random.default_rng([seed, index]))
-            except ClaimBroken:
-                pass
-            except CannotGoOn as reason:
-                stopped = str(reason)
-            if probe.findings and index not in found:
-                found[index] = min(probe.findings, key=lambda finding: finding.size)
-            if stopped:
-                break
-        records += probe.records
-        if stopped:
-            break
-    results = (ClaimResult(c, found.get(i), i in reached) for i, c in enumerate(claims))
-    return Examination(exercise, tuple(results), tuple(records), stopped)
-
-
-def local(function: Callable) -> Call:
-    """Examine a function of this very process."""
-    return lambda args, kwargs, seconds: call(function, args, kwargs, seconds)
 
 
 @cache

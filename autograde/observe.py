@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from autograde.exercise import Examination, Finding, Record
+from autograde.examination import Examination, Finding, Record
 from autograde.values import differing, same
 
 

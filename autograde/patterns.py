@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from autograde.exercise import Examination, Record
+from autograde.examination import Examination, Record
 
 LARGE, LONG = 50, 100
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from autograde.exercise import ClaimResult, Examination, Finding
+from autograde.examination import ClaimResult, Examination, Finding
 from autograde.report import WIDEST, call_text, indent, mark, show, why
 from autograde.values import differing
 

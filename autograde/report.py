@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from autograde.bank import Answer, recognise
-from autograde.exercise import ClaimResult, Examination, Finding
+from autograde.examination import ClaimResult, Examination, Finding
 from autograde.observe import observe
 from autograde.patterns import pattern
 from autograde.values import DType, Opaque, number, size

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from autograde.calls import Outcome
-from autograde.exercise import Call
+from autograde.examination import Call
 from autograde.remote import ask
 from autograde.wire import decode_outcome
 

@@ -49,6 +49,8 @@ def plain(value: Any, depth: int = 0) -> Any:
         if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
             kind = f"tensor on {value.device} of dtype {value.dtype}".removeprefix("torch.")
             value = value.detach().cpu().numpy()
+        if depth and isinstance(value, np.generic) and value.dtype.kind in "biuf":
+            return float(value) if value.dtype.kind == "f" else value.item()
         if isinstance(value, list | tuple):
             if depth > 8 or len(value) > LONGEST:
                 return Opaque(f"{kind} that is nested too deep or is too long")

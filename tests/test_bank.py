@@ -6,7 +6,8 @@ import pytest
 
 from autograde.bank import canonical, correct_variants, misconceptions
 from autograde.checking import CHECK_SEEDS, GRADE_SEEDS
-from autograde.exercise import examine, exercises, find, local
+from autograde.examination import examine, local
+from autograde.exercise import exercises, find
 from autograde.report import report
 
 ALL = list(exercises())

@@ -13,17 +13,8 @@ import pytest
 import autograde
 from autograde.calls import Outcome, call
 from autograde.checking import ClaimsFail
-from autograde.exercise import (
-    Examination,
-    Exercise,
-    Finding,
-    Record,
-    chapters,
-    examine,
-    exercises,
-    find,
-    local,
-)
+from autograde.examination import Examination, Finding, Record, examine, local
+from autograde.exercise import Exercise, chapters, exercises, find
 from autograde.observe import observe
 from autograde.reference import ch03_causal_mask as reference
 from autograde.remote import answer, ask

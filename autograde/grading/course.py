@@ -1,0 +1,129 @@
+"""A course's folder: its settings, its gradebook, its assignments and what was handed in."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.coursedir import CourseDirectory
+from sqlalchemy.exc import OperationalError
+from traitlets.config import ConfigFileNotFound, PyFileConfigLoader
+
+from autograde.build import BuildError, build
+from autograde.exercise import chapters
+from autograde.grading.staging import Submission
+
+LOCKED = (
+    "the gradebook is locked by another program, such as a second grading run or an open "
+    "formgrader; close it and run this again: what has been graded is kept"
+)
+# All modules that no verdict depends on: a change of any other means grading again.
+ASIDE = {"build", "cli", "figures", "gradesheet", "host", "runner", "sample_class", "sheet"}
+
+
+class GradingError(Exception):
+    """What kept the class from being graded, where, and what to do about it."""
+
+
+class Course:
+    """A course's folder, with nbgrader's configuration for it."""
+
+    def __init__(self, root: Path):
+        self.root = root
+        try:
+            self.config = PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config()
+        except ConfigFileNotFound:
+            raise GradingError(
+                f"{root}: nbgrader_config.py is missing; is this the course's folder?"
+            ) from None
+        self.directory = self.for_student("*", "")
+
+    def for_student(self, student: str, assignment: str, **more: str) -> CourseDirectory:
+        given = {"student_id": glob.escape(student) if student != "*" else "*"}
+        given |= {"assignment_id": assignment, "root": str(self.root), **more}
+        return CourseDirectory(config=self.config, **given)
+
+    def folder(self, step: str) -> Path:
+        return self.root / getattr(self.directory, f"{step}_directory")
+
+    @contextlib.contextmanager
+    def gradebook(self) -> Iterator[Gradebook]:
+        try:
+            with Gradebook(self.directory.db_url, self.directory.course_id) as gradebook:
+                yield gradebook
+        except OperationalError as error:
+            if "locked" in str(error):
+                raise GradingError(LOCKED) from None
+            raise GradingError(f"the gradebook cannot be used: {error.orig}") from None
+
+    def register(self, assignment: str) -> None:
+        """See to it that the gradebook knows the assignment."""
+        with self.gradebook() as gradebook:
+            try:
+                if gradebook.find_assignment(assignment).notebooks:
+                    return
+            except MissingEntry:
+                pass
+        try:
+            build(self.root, [assignment])
+        except BuildError as error:
+            raise GradingError(f"{assignment} could not be built: {error}") from None
+
+    def fingerprint(self, assignment: str) -> str:
+        """A hash of all that a verdict depends on, but for the submission."""
+        total = hashlib.sha256()
+        with self.gradebook() as gradebook:
+            for notebook in gradebook.find_assignment(assignment).notebooks:
+                for cell in sorted(notebook.source_cells, key=lambda cell: cell.name):
+                    total.update(repr((notebook.name, cell.name, cell.source)).encode())
+                for cell in sorted(notebook.grade_cells, key=lambda cell: cell.name):
+                    total.update(repr((cell.name, cell.max_score)).encode())
+        for section in ("Judge", "Execute"):
+            total.update(repr(sorted(self.config.get(section, {}).items())).encode())
+        here = Path(__file__).parents[1]
+        modules = sorted([*here.glob("*.py"), *here.glob("grading/*.py")])
+        modules = [path for path in modules if path.stem not in ASIDE]
+        if assignment in chapters():
+            name = chapters()[assignment][0].module
+            modules += [
+                here / part / f"{name}.py" for part in ("claims", "reference", "misconceptions")
+            ]
+        for path in modules:
+            total.update(path.read_bytes())
+        return total.hexdigest()
+
+
+def submissions_of(course: Course, assignment: str, students: list[str] | None) -> list[Submission]:
+    """What is to be graded, or the error that says what is missing."""
+    sources = course.folder("source")
+    known = sorted(path.name for path in sources.glob("*") if path.is_dir())
+    if assignment not in known:
+        there = ", ".join(known) or "none"
+        raise GradingError(
+            f"there is no assignment {assignment!r}; in {sources} there are: {there}"
+        )
+    submitted = course.folder("submitted")
+    if not submitted.is_dir():
+        raise GradingError(
+            f"there is no folder {submitted}; put what students hand in into "
+            f"submitted/<student>/{assignment}/"
+        )
+    found = {
+        folder.parent.name: Submission(folder.parent.name, assignment, folder)
+        for folder in sorted(submitted.glob(f"*/{glob.escape(assignment)}"))
+        if folder.is_dir() and not folder.parent.name.startswith(".")
+    }
+    if missing := [name for name in students or [] if name not in found]:
+        raise GradingError(
+            f"nothing of {assignment} was handed in by {', '.join(missing)}; "
+            f"in {submitted} there is work of {', '.join(found) or 'nobody'}"
+        )
+    if not found:
+        raise GradingError(
+            f"nobody has handed in {assignment}: {submitted}/*/{assignment} is empty"
+        )
+    return [found[name] for name in dict.fromkeys(students or found)]
