@@ -38,7 +38,10 @@ def check(function: Callable, name: str | None = None) -> None:
     ------
     ClaimsFail: when a claim does not hold. LookupError: when there is no such exercise.
     """
-    found = report(examine(_exercise(function, name), local(function), CHECK_SEEDS))
+    exercise = _exercise(function, name)
+    examination = examine(exercise, local(function), CHECK_SEEDS)
+    around = sys._getframe(1).f_globals
+    found = report(examination, () if examination.passed else _wrong_among(exercise.uses, around))
     _display(found)
     if not found.passed:
         raise ClaimsFail(found)
@@ -54,9 +57,18 @@ def grade(function: Callable, name: str | None = None) -> float:
 def hint(function: Callable | str, name: str | None = None) -> None:
     """Give the next of three hints; after the third it stays with the third."""
     exercise = find(function) if isinstance(function, str) else _exercise(function, name)
-    given = min(_hints_given[exercise.name], len(exercise.hints) - 1)
+    before = _hints_given[exercise.name]
     _hints_given[exercise.name] += 1
+    given = min(before, len(exercise.hints) - 1)
     print(f"Hint {given + 1} of {len(exercise.hints)}: {exercise.hints[given]}")
+    if before > given:
+        print(f"That was the last one. The section to read is {exercise.read[1]}.")
+
+
+def _wrong_among(names: tuple[str, ...], around: dict[str, Any]) -> list[str]:
+    """Which of these functions, as they stand around the check, do not pass their own?"""
+    there = [name for name in names if callable(around.get(name))]
+    return [n for n in there if not examine(find(n), local(around[n]), CHECK_SEEDS).passed]
 
 
 def _exercise(function: Any, name: str | None) -> Exercise:

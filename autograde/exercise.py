@@ -53,6 +53,8 @@ class Exercise:
     exact_dtype: bool = False  # the exercise names the result's dtype
     weights_at: int | None = None  # where attention weights stand in the result; 0 alone, too
     secret: bool = False  # the expected numbers are the exercise, and stay unsaid
+    returns: tuple[str, ...] = ()  # names for the parts of a tuple
+    uses: tuple[str, ...] = ()  # earlier exercises whose functions an answer may call
     seconds: float = SECONDS  # for one call
     rtol: float = RTOL
     atol: float = ATOL

@@ -1,4 +1,4 @@
-"""What can be said of a wrong result when no known mistake explains it.
+"""What can be said of wrong results when no known mistake explains them.
 
 Each sentence must be true of what was seen, whatever the code was that made it.
 """
@@ -13,33 +13,38 @@ import numpy as np
 from autograde.examination import Examination, Finding, Record
 from autograde.values import differing, same
 
+Pair = tuple[np.ndarray, np.ndarray]  # (got, expected)
+
 
 def observe(examination: Examination, finding: Finding) -> str:
-    """One true sentence about how `finding.got` relates to what was expected, or ""."""
+    """One true sentence about how the results relate to what was expected, or "".
+
+    What is said of the function as a whole holds for every result that was wrong; what is
+    said of a single result is said of `finding.got`, which the student is shown.
+    """
     if stale := _stale(examination.records, finding):
         return stale
-    at = examination.exercise.weights_at
-    for index, got, want in _pairs(finding):
-        if want.size < 2 or got.shape != want.shape:
-            sentence = _misshapen(got, want)
-        else:
-            looks = [_transposed, _opposite, _not_finite, _factor]
-            looks[2:2] = [_leak, _row_sums] if index == at else []
-            sentence = next((text for look in looks if (text := look(got, want))), "")
+    exercise = examination.exercise
+    failed = [r for r in examination.records if r.fault == "value" and r.outcome.returned]
+    for index, (got, want) in _parts(finding.got, finding.expected):
+        wrong = [dict(_parts(r.outcome.value, r.expected)).get(index) for r in failed]
+        sentence = _of_all(wrong) if all(wrong) else ""
+        if not sentence and got.shape == want.shape:
+            looks = [_leak, _row_sums] if index == exercise.weights_at else []
+            found = (look(got, want) for look in [*looks, _not_finite])
+            sentence = next((text for text in found if text), "")
         if sentence:
-            where = "" if len(list(_pairs(finding))) == 1 else f"In value {index}: "
-            return where + sentence
+            return f"In `{exercise.returns[index]}`: {sentence}" if exercise.returns else sentence
     return ""
 
 
-def _pairs(finding: Finding) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """(index, got, expected) of the arrays of a result."""
-    got, want = finding.got, finding.expected
+def _parts(got: Any, want: Any) -> Iterator[tuple[int, Pair]]:
+    """(index, pair) of the arrays of a result that is an array or a tuple of arrays."""
     if not isinstance(want, tuple):
         got, want = (got,), (want,)
     for index, (a, b) in enumerate(zip(got if isinstance(got, tuple) else (), want, strict=False)):
         if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-            yield index, a, b
+            yield index, (a, b)
 
 
 def _stale(records: tuple[Record, ...], finding: Finding) -> str:
@@ -61,27 +66,41 @@ def _telling(value: Any) -> bool:
     return any(isinstance(p, np.ndarray) and len(np.unique(p)) > 2 for p in parts)
 
 
-def _agree(got: np.ndarray, want: np.ndarray) -> bool:
-    return not differing(got, want).any()
+# Of all wrong results --------------------------------------------------------------------
 
 
-def _misshapen(got: np.ndarray, want: np.ndarray) -> str:
-    turned = got.ndim >= 2 and np.swapaxes(got, -1, -2).shape == want.shape != got.shape
-    if turned and got.dtype.kind == want.dtype.kind and _agree(np.swapaxes(got, -1, -2), want):
+def _of_all(pairs: list[Pair]) -> str:
+    """What is true of every pair that differs, if more than single numbers do."""
+    pairs = [(got, want) for got, want in pairs if not _agree(got, want)]
+    if max((want.size for _, want in pairs), default=0) < 2:
+        return ""
+    if all(got.ndim >= 2 and _agree(np.swapaxes(got, -1, -2), want) for got, want in pairs):
         return "The result is the transpose of the expected one: queries are rows, keys columns."
-    return ""
-
-
-def _transposed(got: np.ndarray, want: np.ndarray) -> str:
-    if got.ndim >= 2 and got.shape[-1] == got.shape[-2] and _agree(np.swapaxes(got, -1, -2), want):
-        return "The result is the transpose of the expected one: queries are rows, keys columns."
-    return ""
-
-
-def _opposite(got: np.ndarray, want: np.ndarray) -> str:
-    if got.dtype == bool == want.dtype and _agree(~got, want):
+    if all(got.dtype == bool == want.dtype and _agree(~got, want) for got, want in pairs):
         return "Every entry is the opposite of the expected one: True means may attend."
+    ratios = [_ratio(got, want) for got, want in pairs]
+    if ratios[0] and all(ratio and abs(ratio - ratios[0]) < 1e-3 for ratio in ratios):
+        return f"Every number is {ratios[0]:.4g} times the expected one."
     return ""
+
+
+def _agree(got: np.ndarray, want: np.ndarray) -> bool:
+    return got.shape == want.shape and not differing(got, want).any()
+
+
+def _ratio(got: np.ndarray, want: np.ndarray) -> float:
+    """The factor between two arrays, if there is one, and it is far from 0 and 1; else 0."""
+    used = np.abs(want) > 0
+    if want.dtype.kind != "f" or got.shape != want.shape or not used.any():
+        return 0.0
+    if not np.isfinite(want).all() or not np.isfinite(got).all():
+        return 0.0
+    ratio = float(np.median(got[used] / want[used]))
+    plain = abs(ratio) > 0.01 < abs(ratio - 1)
+    return ratio if plain and _agree(got, ratio * want) else 0.0
+
+
+# Of one result ---------------------------------------------------------------------------
 
 
 def _not_finite(got: np.ndarray, want: np.ndarray) -> str:
@@ -110,16 +129,6 @@ def _row_sums(got: np.ndarray, want: np.ndarray) -> str:
         return ""
     down = "; the columns sum to 1 instead" if np.allclose(got.sum(axis=-2), 1) else ""
     return f"A row of weights sums to {sums[wrong][0]:.4g}, not to {right[wrong][0]:g}{down}."
-
-
-def _factor(got: np.ndarray, want: np.ndarray) -> str:
-    used = np.abs(want) > 0
-    if want.dtype.kind != "f" or not used.any() or not np.isfinite(want).all():
-        return ""
-    ratio = float(np.median(got[used] / want[used]))
-    if np.isfinite(ratio) and abs(ratio) > 0.01 < abs(ratio - 1) and _agree(got, ratio * want):
-        return f"Every number is {ratio:.4g} times the expected one."
-    return ""
 
 
 def _first(where: np.ndarray) -> list[int]:

@@ -1,4 +1,4 @@
-"""A report as HTML: the claims, the smallest counterexample, and a picture of it.
+"""A report as HTML: the claims, a small counterexample, and a picture of it.
 
 Plain tables with inline styles, so that it looks the same in a notebook, in a feedback page
 and in a browser, in light and in dark.
@@ -6,6 +6,7 @@ and in a browser, in light and in dark.
 
 from __future__ import annotations
 
+import re
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from autograde.values import differing
 if TYPE_CHECKING:
     from autograde.report import Report
 
+CODE = "font-family:monospace;overflow-x:auto;"
 CELL = "text-align:right;padding:2px 8px;min-width:1.5em;"
 
 
@@ -31,7 +33,8 @@ def html(report: Report) -> str:
         if report.first and report.first.finding:
             parts.append(_finding_html(report.first.finding, examination))
         for title, text in report.lessons:
-            parts.append(f"<p><strong>{escape(title)}.</strong> {escape(text)}</p>")
+            code = re.sub("`(.+?)`", r"<code>\1</code>", escape(text))
+            parts.append(f"<p><strong>{escape(title)}.</strong> {code}</p>")
     return f"<div class='no-peeking-report'>{''.join(parts)}</div>"
 
 
@@ -45,12 +48,14 @@ def _claim_html(result: ClaimResult, examination: Examination) -> str:
 def _finding_html(finding: Finding, examination: Examination) -> str:
     call, values = call_text(finding, examination)
     lines = "\n".join(f"{name} = {indent(text, len(name) + 3)}" for name, text in values)
-    parts = [f"<p>The smallest input that shows it:</p><pre>{escape(call)}\n{escape(lines)}</pre>"]
-    got, want = _pictured(finding)
+    shown = f"<pre style='{CODE}'>{escape(call)}\n{escape(lines)}</pre>"
+    parts = [f"<p>A small input that shows it:</p>{shown}"]
+    name, got, want = _pictured(finding, examination.exercise.returns)
     if want is not None:
         wrong = differing(got, want) if got is not None else np.zeros(want.shape, bool)
-        pictures = [_grid_html("expected", want, np.zeros(want.shape, bool))]
-        pictures += [_grid_html("yours", got, wrong)] if got is not None else []
+        pictures = [_grid_html(f"expected{name}", want, np.zeros(want.shape, bool))]
+        if got is not None:
+            pictures.append(_grid_html(f"your{name}" if name else "yours", got, wrong))
         parts.append(
             f"<div style='display:flex;flex-wrap:wrap;gap:1.5em'>{''.join(pictures)}</div>"
         )
@@ -58,15 +63,17 @@ def _finding_html(finding: Finding, examination: Examination) -> str:
         texts = f"expected {indent(show(finding.expected), 9)}"
         if finding.got is not None:
             texts += f"\ngot      {indent(show(finding.got), 9)}"
-        parts.append(f"<pre>{escape(texts)}</pre>")
+        parts.append(f"<pre style='{CODE}'>{escape(texts)}</pre>")
     return "".join(parts)
 
 
-def _pictured(finding: Finding) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """(got, expected) as matrices small enough to draw: the first pair that differs."""
+def _pictured(
+    finding: Finding, names: tuple[str, ...]
+) -> tuple[str, np.ndarray | None, np.ndarray | None]:
+    """(name, got, expected) of the first part that differs, if it is small enough to draw."""
     gots = finding.got if isinstance(finding.got, tuple) else (finding.got,)
     wants = finding.expected if isinstance(finding.expected, tuple) else (finding.expected,)
-    for got, want in zip(gots, wants, strict=False):
+    for part, (got, want) in enumerate(zip(gots, wants, strict=False)):
         if not isinstance(want, np.ndarray) or want.ndim < 2:
             continue
         comparable = isinstance(got, np.ndarray) and got.shape == want.shape
@@ -75,8 +82,9 @@ def _pictured(finding: Finding) -> tuple[np.ndarray | None, np.ndarray | None]:
         index = np.argwhere(differing(got, want))[0][:-2] if comparable else [0] * (want.ndim - 2)
         want = want[tuple(index)]
         if max(want.shape) <= WIDEST and want.size:
-            return (got[tuple(index)] if comparable else None), want
-    return None, None
+            name = f" {names[part]}" if names else ""
+            return name, (got[tuple(index)] if comparable else None), want
+    return "", None, None
 
 
 def _grid_html(caption: str, array: np.ndarray, wrong: np.ndarray) -> str:
@@ -90,7 +98,7 @@ def _grid_html(caption: str, array: np.ndarray, wrong: np.ndarray) -> str:
             share = min(abs(float(value)) / top, 1) if np.isfinite(value) else 0
             style = f"background:rgba(0,114,178,{0.5 * share:.2f});{CELL}"
             style += "outline:3px solid #d55e00;outline-offset:-3px;" if bad else ""
-            text = ("1" if value else "·") if array.dtype == bool else f"{float(value):.3g}"
+            text = ("1" if value else "0") if array.dtype == bool else f"{float(value):.3g}"
             cells.append(f"<td style='{style}'>{'✗ ' if bad else ''}{text}</td>")
         rows.append(f"<tr>{''.join(cells)}</tr>")
     return f"<table><caption>{caption}</caption>{''.join(rows)}</table>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from textwrap import fill
 from typing import Any
@@ -25,6 +26,7 @@ class Report:
 
     examination: Examination
     misconception: Answer | None
+    broken: tuple[str, ...] = ()  # functions that this one may call and that are wrong
 
     @property
     def passed(self) -> bool:
@@ -55,6 +57,9 @@ class Report:
         """(title, text): the recognised mistake or what is seen, notes, and where to read."""
         found = []
         finding = self.first.finding if self.first else None
+        for name in self.broken:
+            text = f"If your {self.name} calls your {name}, mend that one first: it is wrong."
+            found.append(("Before anything else", text))
         if self.misconception:
             found.append(("What this looks like", self.misconception.text))
         elif finding and self.examination.started:
@@ -122,9 +127,15 @@ class Report:
         }
 
 
-def report(examination: Examination) -> Report:
-    """Find out what a failed examination has to tell."""
-    return Report(examination, None if examination.passed else recognise(examination))
+def report(examination: Examination, wrong: Collection[str] = ()) -> Report:
+    """Find out what a failed examination has to tell.
+
+    wrong: names of other functions by the same author that are known to be wrong.
+    """
+    if examination.passed:
+        return Report(examination, None)
+    broken = tuple(name for name in examination.exercise.uses if name in wrong)
+    return Report(examination, recognise(examination), broken)
 
 
 def why(result: ClaimResult, examination: Examination) -> str:
@@ -144,9 +155,11 @@ def _claim_lines(result: ClaimResult, examination: Examination, full: bool) -> l
     finding = result.finding
     if finding is None:
         return lines
-    if not full:
-        return [*lines, f"         {finding.detail}"]
     call, values = call_text(finding, examination)
+    if not full:
+        # With arrays left out, a place in them says nothing.
+        small = [f"         {call}: {finding.detail}"]
+        return lines + (small if not values else [])
     shown = [f"{call} with" if values else call]
     shown += [f"  {name} = {indent(value, len(name) + 5)}" for name, value in values]
     if finding.expected is not None:
@@ -177,7 +190,9 @@ def show(value: Any) -> str:
         if size(value) > (WIDEST**2 if value.ndim < 3 else LONGEST):
             return f"array of shape {value.shape}, {value.dtype}"
         value = value.astype(int) if value.dtype == bool else value
-        return np.array2string(value, precision=4, suppress_small=True, separator=", ")
+        text = np.array2string(value, precision=4, suppress_small=True, separator=", ")
+        narrow = value.dtype.kind == "f" and value.dtype != np.float64 and value.size
+        return f"{text}  ({value.dtype})" if narrow else text
     if isinstance(value, tuple | list):
         return "\n".join(show(part) for part in value) if size(value) > 8 else _flat(value)
     if isinstance(value, type):

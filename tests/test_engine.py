@@ -276,6 +276,26 @@ def test_a_function_that_never_returns_is_reported_as_that():
     assert len(found.examination.records) == 1
 
 
+def test_a_wrong_helper_is_named_first(capsys):
+    def masked_softmax(scores, allowed):
+        return scores * 0.0
+
+    def masked_attention(q, k, v, allowed):
+        weights = masked_softmax(q @ np.swapaxes(k, -2, -1) / q.shape[-1] ** 0.5, allowed)
+        return weights @ v, weights
+
+    around = {"masked_softmax": masked_softmax, "masked_attention": masked_attention}
+    around["check"] = autograde.check
+    with pytest.raises(ClaimsFail):
+        exec("check(masked_attention)", around)
+    text = " ".join(capsys.readouterr().out.split())
+    assert "calls your masked_softmax, mend that one first: it is wrong" in text
+    around["masked_softmax"] = find("masked_softmax").reference
+    with pytest.raises(ClaimsFail):
+        exec("check(masked_attention)", around)
+    assert "mend that one first" not in " ".join(capsys.readouterr().out.split())
+
+
 def test_printing_is_noted_and_does_not_make_a_right_answer_wrong(capsys):
     def noisy(n_query, n_key=None):
         print("masks\n" * 2000)
@@ -325,11 +345,12 @@ def test_one_mistake_is_named_beside_another():
     assert "the call changed its argument `scores`" in found.text()
 
 
-def seen(got, want, name="masked_softmax"):
-    """The observation on one result of that exercise."""
+def seen(got, want, name="masked_softmax", *, more=()):
+    """The observation on one result of that exercise, after `more` (got, expected) ones."""
     finding = Finding((), {}, "", want, got)
-    record = Record((), {}, Outcome("returned", got), want, "value")
-    return observe(Examination(find(name), (), (record,)), finding)
+    pairs = [*more, (got, want)]
+    records = tuple(Record((g,), {}, Outcome("returned", g), w, "value") for g, w in pairs)
+    return observe(Examination(find(name), (), records), finding)
 
 
 def test_observations_are_true():
@@ -347,10 +368,23 @@ def test_observations_are_true():
     assert seen(even, want) == "Query 0 gives weight to key 1, which should get none."
     batch = seen(np.stack([want, even]), np.stack([want, want]))
     assert batch == "Query 0 gives weight to key 1, which should get none (batch [1])."
-    assert seen(want / 2, want) == "A row of weights sums to 0.5, not to 1."
+    assert seen(want / 2, want, more=[(want, want * 0)]) == (
+        "A row of weights sums to 0.5, not to 1."
+    )
     assert seen(want * 1.0001, want) == ""
     assert seen(2 * np.ones(3), np.ones(3), "causal_mask") == (
         "Every number is 2 times the expected one."
+    )
+
+
+def test_what_is_said_of_the_function_is_true_of_all_results():
+    mask, other = np.tri(3, dtype=bool), np.eye(3, dtype=bool)
+    both = [(~other, other)]
+    assert "opposite" in seen(~mask, mask, "causal_mask", more=both)
+    assert seen(~mask, mask, "causal_mask", more=[(mask, other)]) == ""
+    assert seen(mask.T, mask, "causal_mask", more=[(~other, other)]) == ""
+    assert (
+        seen(2 * np.ones(3), np.ones(3), "causal_mask", more=[(3 * np.ones(2), np.ones(2))]) == ""
     )
 
 
@@ -360,7 +394,7 @@ def test_only_weights_are_called_weights():
     assert seen(zeros + 1, zeros, "additive_mask") == ""
     assert seen((zeros + 1, zeros), (zeros, zeros), "masked_attention") == ""
     inside = seen((zeros, zeros + 1), (zeros, zeros), "masked_attention")
-    assert inside == "In value 1: Query 0 gives weight to key 0, which should get none."
+    assert inside == "In `weights`: Query 0 gives weight to key 0, which should get none."
 
 
 @pytest.mark.parametrize(
@@ -394,10 +428,19 @@ def test_what_the_failing_inputs_have_in_common(name, wrong_for, says):
 def test_a_result_of_an_earlier_call_is_noticed():
     kept = {}
 
-    def remembers(q, k, v, allowed):
-        return kept.setdefault(q.shape, reference.masked_attention(q, k, v, allowed))
+    def remembers(scores, allowed):
+        return kept.setdefault(scores.shape, reference.masked_softmax(scores, allowed))
 
-    assert "the result of an earlier call" in examined("masked_attention", remembers).text()
+    assert "the result of an earlier call" in examined("masked_softmax", remembers).text()
+
+
+def test_right_numbers_by_hand_count_whatever_the_others_are():
+    weights, output = reference.dog_by_hand()
+    short = examined("dog_by_hand", lambda: (weights, output[:3]))
+    assert short.examination.points == 1
+    assert "output: 3 values came back; 4 were expected" in short.text()
+    assert examined("dog_by_hand", lambda: (weights, [0.5] * 4)).examination.points == 1
+    assert "return two lists" in examined("dog_by_hand", lambda: 0.274).text()
 
 
 def test_the_solution_of_a_sum_by_hand_stays_unsaid():
@@ -455,6 +498,7 @@ def test_three_hints_one_after_the_other(capsys):
     for _ in range(4):
         autograde.hint("causal_padding_mask")
     lines = capsys.readouterr().out.splitlines()
+    assert lines.pop() == "That was the last one. The section to read is Padding."
     assert [line[:12] for line in lines] == [f"Hint {n} of 3:" for n in (1, 2, 3, 3)]
     assert len(set(lines)) == 3
 

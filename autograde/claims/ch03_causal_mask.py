@@ -6,6 +6,7 @@ import numpy as np
 
 from autograde.exercise import Exercise
 from autograde.reference import ch03_causal_mask as reference
+from autograde.values import Mismatch, conform, describe, differing, plain
 
 PAGE = "03-causal-mask"
 
@@ -27,6 +28,35 @@ def nothing_leaks(probe, *args: np.ndarray) -> None:
         where = [int(i) for i in np.argwhere(closed)[0]]
         weight = weights[tuple(where)]
         probe.fail(f"the weight at {where} is {weight:.3g}, and that key is closed", *args)
+
+
+def blind_queries_get_zeros(probe, *args: np.ndarray) -> None:
+    """All that is returned is 0 for the queries to which the mask, the last argument, leaves
+    no key."""
+    result = probe(*args)
+    parts = result if isinstance(result, tuple) else (result,)
+    blind = ~args[-1].any(axis=-1)
+    for part in parts:
+        rows = part[np.broadcast_to(blind, part.shape[:-1])]
+        if np.any(rows != 0):  # NaN, too
+            wanted = np.where(blind[..., None], 0, part)
+            where = [int(i) for i in np.argwhere(blind)[0]]
+            detail = f"the query {where} has no allowed key, and its row is not zero"
+            probe.fail(detail, *args, expected=wanted, got=part)
+            return
+
+
+def broadcasts(probe, args: tuple, allowed: np.ndarray, shape: tuple[int, ...]) -> None:
+    """A mask of fewer axes gives what the same mask, written out in full, gives."""
+    full = probe(*args, np.broadcast_to(allowed, shape).copy())
+    short = probe(*args, allowed)
+    if not isinstance(full, tuple):
+        full, short = (full,), (short,)
+    for wanted, got in zip(full, short, strict=True):
+        if differing(got, wanted).any():
+            detail = f"a mask of shape {allowed.shape} gives another result than one of {shape}"
+            probe.fail(detail, *args, allowed, expected=wanted, got=got)
+            return
 
 
 # causal_mask ---------------------------------------------------------------------------
@@ -53,19 +83,21 @@ def _(probe, rng):
 
 @causal_mask.claim("with more keys than queries, the last query sees every key")
 def _(probe, rng):
-    for n_query, n_key in ((1, 2), (2, 3), (2, 5), (1, 4), (3, 3)):
+    small = [(n_query, n_key) for n_key in range(2, 6) for n_query in range(1, n_key)]
+    for n_query, n_key in small:
         probe.equals(n_query, n_key)
     n = int(rng.integers(2, 7))
-    probe.equals(n, n + int(rng.integers(1, 7)))
+    probe.equals(n, n + int(rng.integers(4, 9)))
     probe.equals(20 + n, 300)
 
 
 @causal_mask.claim("with fewer keys than queries, the first queries see nothing")
 def _(probe, rng):
-    for n_query, n_key in ((2, 1), (3, 1), (5, 2), (3, 0)):
+    small = [(n_query, n_key) for n_query in range(2, 6) for n_key in range(n_query)]
+    for n_query, n_key in small:
         probe.equals(n_query, n_key)
     n = int(rng.integers(2, 7))
-    probe.equals(n + int(rng.integers(1, 7)), n)
+    probe.equals(n + int(rng.integers(4, 9)), n)
     probe.equals(300, 20 + n)
 
 
@@ -77,9 +109,9 @@ additive_mask = Exercise(
     hints=(
         "Two numbers suffice: one that leaves a score as it is when added, and one that "
         "no score can bring back.",
-        "np.where chooses between two numbers, entry by entry.",
-        "Multiplying a 0/1 mask by infinity gives 0 * inf, which is NaN: choose, do not "
-        "multiply. `.astype(dtype)` sets the dtype.",
+        "Multiplying a 0/1 mask by infinity gives 0 * inf, which is NaN: choose between the two "
+        "numbers instead of multiplying.",
+        "np.where chooses entry by entry; `.astype(dtype)` sets the dtype.",
     ),
     exact_dtype=True,
 )
@@ -151,32 +183,42 @@ def _(probe, rng):
 
 @masked_softmax.claim("a query with no allowed key gets all zeros")
 def _(probe, rng):
-    probe.equals(np.array([[1.0, 2.0]]), np.zeros((1, 2), dtype=bool))
-    probe.equals(np.array([[0.5, 1.0], [2.0, 3.0]]), np.array([[False, False], [True, True]]))
+    blind_queries_get_zeros(probe, np.array([[1.0, 2.0]]), np.zeros((1, 2), dtype=bool))
+    scores = np.array([[0.5, 1.0], [2.0, 3.0]])
+    blind_queries_get_zeros(probe, scores, np.array([[False, False], [True, True]]))
     allowed = some_mask(rng, 2, 3, 4)
     allowed[0, 1] = False
-    probe.equals(rng.normal(size=(2, 3, 4)).astype(np.float32), allowed)
+    blind_queries_get_zeros(probe, rng.normal(size=(2, 3, 4)).astype(np.float32), allowed)
+    junk = np.array([[1e30, np.inf], [np.nan, -np.inf]])
+    blind_queries_get_zeros(probe, junk, np.zeros((2, 2), dtype=bool))
 
 
 @masked_softmax.claim("whatever stands at a closed score has no effect")
 def _(probe, rng):
     allowed = np.tri(2, dtype=bool)
     for junk in (1e30, np.inf, np.nan, -np.inf, -1e30):
-        probe.equals(np.array([[1.0, junk], [2.0, 3.0]]), allowed)
+        makes_no_difference(probe, np.array([[1.0, 0.0], [2.0, 3.0]]), junk, allowed)
     for dtype in (np.float64, np.float32):
         allowed = some_mask(rng, 2, 4, 5)
-        scores = rng.normal(size=allowed.shape)
         junk = rng.choice([1e30, np.inf, np.nan, -np.inf], size=allowed.shape)
-        probe.equals(np.where(allowed, scores, junk).astype(dtype), allowed)
-        allowed[1, 2] = False
-        probe.equals(np.where(allowed, scores, junk).astype(dtype), allowed)
+        scores = rng.normal(size=allowed.shape).astype(dtype)
+        makes_no_difference(probe, scores, junk.astype(dtype), allowed)
+
+
+def makes_no_difference(probe, scores, junk, allowed) -> None:
+    """Closed scores are replaced by junk: the weights stay what they were."""
+    before = probe(np.where(allowed, scores, 0), allowed)
+    changed = np.where(allowed, scores, junk)
+    after = probe(changed, allowed)
+    if differing(after, before).any():
+        detail = "closed scores were changed, and the weights changed with them"
+        probe.fail(detail, changed, allowed, expected=before, got=after)
 
 
 @masked_softmax.claim("the mask broadcasts to the shape of the scores")
 def _(probe, rng):
-    probe.equals(rng.normal(size=(2, 2, 3)), some_mask(rng, 2, 3))
-    probe.equals(rng.normal(size=(2, 3, 4)), some_mask(rng, 2, 1, 4))
-    probe.equals(rng.normal(size=(2, 3, 4, 5)), some_mask(rng, 2, 1, 4, 5))
+    for shape, mask in (((2, 2, 3), (2, 3)), ((2, 3, 4), (2, 1, 4)), ((2, 3, 4, 5), (2, 1, 4, 5))):
+        broadcasts(probe, (rng.normal(size=shape),), some_mask(rng, *mask), shape)
 
 
 # masked_attention ----------------------------------------------------------------------
@@ -192,6 +234,8 @@ masked_attention = Exercise(
         "return the output first, then the weights.",
     ),
     weights_at=1,
+    returns=("out", "weights"),
+    uses=("masked_softmax",),
 )
 
 
@@ -206,8 +250,11 @@ def _(probe, rng):
     x = np.array([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0], [1.0, 1.0, 0.0, 0.0]])
     probe.equals(x[:1], x[:1], x[:1], np.array([[True]]))
     probe.equals(x[:2], x[:2], 2 * x[:2], np.tri(2, dtype=bool))
+    probe.equals(np.array([[2.0, 0, 0, 0]]), np.eye(4)[:2], np.eye(2), np.array([[True, True]]))
     probe.equals(x, x, x, np.tri(3, dtype=bool))
-    sizes = (((), 3, 3, 2, 2), ((), 2, 4, 3, 5), ((3,), 3, 3, 3, 3), ((2, 3), 4, 5, 3, 2))
+    small = np.arange(8.0).reshape(2, 2, 2) % 3
+    probe.equals(small, small[::-1].copy(), small + 1, np.ones((2, 2, 2), dtype=bool))
+    sizes = (((), 3, 3, 2, 2), ((), 2, 4, 3, 5), ((3,), 3, 3, 3, 3), ((2, 3), 4, 5, 6, 2))
     for batch, n_query, n_key, d_head, d_value in sizes:
         for dtype in (np.float64, np.float32):
             allowed = some_mask(rng, *batch, n_query, n_key)
@@ -219,27 +266,28 @@ def _(probe, rng):
 
 @masked_attention.claim("the mask broadcasts over batches and heads")
 def _(probe, rng):
-    probe.equals(*qkv(rng, (2,), 3, 3, 2, 2), np.tri(3, dtype=bool))
-    probe.equals(*qkv(rng, (2, 3), 2, 4, 3, 2), some_mask(rng, 2, 1, 2, 4))
-    probe.equals(*qkv(rng, (3,), 2, 4, 3, 2), some_mask(rng, 3, 1, 4))
+    broadcasts(probe, qkv(rng, (2,), 3, 3, 2, 2), np.tri(3, dtype=bool), (2, 3, 3))
+    broadcasts(probe, qkv(rng, (2, 3), 2, 4, 3, 2), some_mask(rng, 2, 1, 2, 4), (2, 3, 2, 4))
+    broadcasts(probe, qkv(rng, (3,), 2, 4, 3, 2), some_mask(rng, 3, 1, 4), (3, 2, 4))
 
 
 @masked_attention.claim("a query with no allowed key gets zeros, in output and weights")
 def _(probe, rng):
-    probe.equals(*qkv(rng, (), 1, 2, 2, 2), np.zeros((1, 2), dtype=bool))
-    probe.equals(*qkv(rng, (2,), 3, 2, 2, 3), np.tri(3, 2, -1, dtype=bool))
+    blind_queries_get_zeros(probe, *qkv(rng, (), 1, 2, 2, 2), np.zeros((1, 2), dtype=bool))
+    closed = np.broadcast_to(np.tri(3, 2, -1, dtype=bool), (2, 3, 2))
+    blind_queries_get_zeros(probe, *qkv(rng, (2,), 3, 2, 2, 3), closed)
 
 
 @masked_attention.claim("large scores are safe")
 def _(probe, rng):
-    steep = np.array([[-180.0] * 4, [180.0] * 4])  # scores of -64800 and 64800
-    probe.equals(np.abs(steep), steep, np.eye(2), np.tri(2, dtype=bool))
-    for low, high in ((-40, 40), (-180, -170)):  # integers: exact in float32 too
+    # So steep that one key gets all, whatever the scale; integers, exact in float32 too.
+    for heights in ([-180, 180], [-180, -90], [180, 90], [-170, -90, 0, 100]):
         for dtype in (np.float64, np.float32):
-            q = rng.integers(1, 181, size=(2, 3, 4)).astype(dtype)
-            k = rng.integers(low, high, size=(2, 5, 4)).astype(dtype)
-            v = rng.integers(-9, 10, size=(2, 5, 2)).astype(dtype)
-            probe.equals(q, k, v, some_mask(rng, 2, 3, 5))
+            n = len(heights)
+            k = np.repeat(np.array(heights, dtype=dtype)[:, None], 4, axis=1)
+            probe.equals(np.full((n, 4), 180, dtype), k, np.eye(n, dtype=dtype), np.tri(n) > 0)
+            mask = some_mask(rng, n, n)
+            probe.equals(np.full((n, 4), 90, dtype), k, rng.normal(size=(n, 2)).astype(dtype), mask)
 
 
 @masked_attention.claim("changing the future changes no earlier output")
@@ -264,10 +312,10 @@ padding_mask = Exercise(
     reference.padding_mask,
     read=(f"{PAGE}#ch03-padding-masks", "Padding"),
     hints=(
-        "Key j of a sequence with length L is real when j is less than L.",
-        "np.arange(n_key) has one axis; lengths must get two new ones, so that the "
-        "comparison has the axes (batch, query, key).",
-        "lengths[:, None, None] has shape (batch, 1, 1).",
+        "Take one sequence of length 2 in a row of 5 keys. Which key numbers are real?",
+        "Compare np.arange(n_key), which has one axis, with lengths, which must get two new "
+        "ones, so that the comparison has the axes (batch, query, key).",
+        "lengths[:, None, None] has shape (batch, 1, 1), and key j is real when j < length.",
     ),
 )
 
@@ -297,11 +345,12 @@ causal_padding_mask = Exercise(
     reference.causal_padding_mask,
     read=(f"{PAGE}#ch03-padding-masks", "Padding"),
     hints=(
-        "You have written both masks already. Which entries may stay open when both must agree?",
+        "You have written two masks already that know all that is needed here.",
         "causal_mask(n) is (query, key), padding_mask(lengths, n) is (batch, 1, key): they "
         "broadcast to (batch, query, key).",
         "Combine them with &. Rows of padded queries stay as they come out.",
     ),
+    uses=("causal_mask", "padding_mask"),
 )
 
 
@@ -327,13 +376,16 @@ dog_by_hand = Exercise(
     reference.dog_by_hand,
     read=(f"{PAGE}#ch03-i-love-dog", "“I love dog”, number by number"),
     hints=(
-        "Take the third row of the scaled scores. The mask closes nothing in it: why?",
-        "The weights are e^0.5, e^0.5 and e^1, each divided by their sum.",
+        "A score is the dot product of two rows of X, divided by 2. “dog” is the last token: "
+        "what does the mask close in its row?",
+        "Raise e to each of the three scores. A weight is one of these numbers, divided by the "
+        "sum of all three.",
         "The output is weight 1 times the row of “I”, plus weight 2 times the row of “love”, "
         "plus weight 3 times the row of “dog”.",
     ),
     takes_arrays=False,
     secret=True,
+    returns=("weights", "output"),
 )
 
 
@@ -348,6 +400,17 @@ def _(probe, rng):
 
 
 def _compare_part(probe, index):
-    got, want = probe()[index], probe.exercise.reference()[index]
-    if not np.allclose(got, want, rtol=0, atol=6e-4):
-        probe.fail("at least one number is off by more than a rounding", got=got)
+    """The lists are looked at one by one: a slip in one costs nothing in the other."""
+    returned, wanted = probe.attempt(), probe.exercise.reference()[index]
+    name = probe.exercise.returns[index]
+    if not isinstance(returned, tuple | np.ndarray) or len(returned) != 2:
+        detail = f"{describe(returned)} came back; return two lists, `return weights, output`"
+        probe.fail(detail, got=returned)
+        return
+    try:
+        got = conform(plain(returned[index]), plain(wanted))
+    except Mismatch as mismatch:
+        probe.fail(f"{name}: {mismatch}", got=returned[index])
+        return
+    if not np.allclose(got, wanted, rtol=0, atol=6e-4):
+        probe.fail(f"{name}: at least one number is not right to three decimals", got=got)

@@ -74,7 +74,7 @@ class Judge(Execute):
         ours = nb.metadata.get(KEY, {})
         start = partial(self._kernel, nb, resources)
         with Workspace(start, self.timeout or 3600, self.notebook_seconds) as self.space:
-            self.count = 0
+            self.count, self.wrong = 0, set()
             for cell in nb.cells:
                 if cell.cell_type != "code":
                     continue
@@ -150,7 +150,8 @@ class Judge(Execute):
                 raise TypeError("grade wants the function itself, as in grade(causal_mask)")
             exercise = find(name or function.name)
             call = self._caller(function.name, exercise)
-            found = report(examine(exercise, call, GRADE_SEEDS))
+            found = report(examine(exercise, call, GRADE_SEEDS), self.wrong)
+            self.wrong |= set() if found.passed else {found.name}
             reports.append(found)
             return float(found.examination.points)
 

@@ -42,6 +42,22 @@ def looks_at_the_future(n_query, n_key=None):
     return np.triu(np.ones((n_query, n_key), dtype=bool), n_key - n_query)
 
 
+@wrong("causal_mask", same_as="looks_at_the_future")
+def upper_triangle_unshifted(n_query, n_key=None):
+    return np.triu(np.ones((n_query, n_query if n_key is None else n_key), dtype=bool))
+
+
+@wrong("causal_mask")
+def slice_end_below_zero(n_query, n_key=None):
+    """A slice [:end] with a negative end counts from the back: the queries before all keys get
+    some. Cut it off at 0."""
+    n_key = n_query if n_key is None else n_key
+    mask = np.zeros((n_query, n_key), dtype=bool)
+    for i, row in enumerate(mask):
+        row[: i + 1 + n_key - n_query] = True
+    return mask
+
+
 @wrong("causal_mask", "stanford-cs336/assignment1-basics#51")
 def no_mask_at_all(n_query, n_key=None):
     """Every query sees every key: nothing is closed. Only the last query may see all."""
@@ -154,6 +170,11 @@ def zero_times_infinity(allowed, dtype=np.float64):
     """0 times infinity is NaN: multiplying a 0/1 mask by -inf spoils the entries that are
     allowed. Choose between the two values with np.where."""
     return ((1 - np.asarray(allowed).astype(float)) * -np.inf).astype(dtype)
+
+
+@wrong("additive_mask", same_as="zero_times_infinity")
+def zero_times_infinity_as_it_comes(allowed, dtype=np.float64):
+    return (1 - np.asarray(allowed)) * -np.inf
 
 
 @wrong("additive_mask")
@@ -333,6 +354,12 @@ def mask_after_softmax(scores, allowed):
     return np.where(allowed, softmax(scores), 0)
 
 
+@wrong("masked_softmax", same_as="mask_after_softmax")
+def mask_after_softmax_without_maximum(scores, allowed):
+    with np.errstate(all="ignore"):
+        return divided(np.exp(scores)) * allowed
+
+
 @wrong("masked_softmax")
 def mask_times_softmax(scores, allowed):
     """You multiply the weights by the mask, after the softmax: the rows no longer add up to
@@ -382,6 +409,12 @@ def nothing_subtracted_and_nan(scores, allowed):
 def nothing_subtracted_times_mask(scores, allowed):
     with np.errstate(all="ignore"):
         return divided_where_possible(np.exp(scores) * allowed)
+
+
+@wrong("masked_softmax", same_as="nothing_subtracted")
+def nothing_subtracted_product_and_nan(scores, allowed):
+    with np.errstate(all="ignore"):
+        return divided(np.exp(scores) * allowed)
 
 
 @wrong("masked_softmax", "pytorch/executorch#18407")
@@ -825,6 +858,16 @@ def closes_queries(lengths, n_key):
 def padding_in_numbers(lengths, n_key):
     """The pattern is right, but the entries are numbers; a mask is bool."""
     return (np.arange(n_key) < lengths[:, None, None]).astype(int)
+
+
+@wrong("padding_mask")
+def slice_from_the_end(lengths, n_key):
+    """The slice [-length:] is the end of the row, and for length 0 all of it; the real keys
+    come first: [:length]."""
+    mask = np.zeros((len(lengths), 1, n_key), dtype=bool)
+    for row, length in zip(mask, lengths, strict=True):
+        row[0, -length:] = True
+    return mask
 
 
 @wrong("padding_mask")
