@@ -19,7 +19,7 @@ from functools import cache
 
 from autograde.calls import Outcome, call
 from autograde.examination import Examination
-from autograde.exercise import Exercise
+from autograde.exercise import Exercise, chapters
 from autograde.values import same
 
 
@@ -43,7 +43,7 @@ class Answer:
 
     @property
     def text(self) -> str:
-        return " ".join(inspect.getdoc(self.function).split())
+        return " ".join((inspect.getdoc(self.function) or "").split())
 
 
 _wrong: list[Answer] = []
@@ -71,14 +71,25 @@ def right(exercise: str, source: str = "") -> Callable:
 
 @cache
 def misconceptions(exercise: Exercise) -> tuple[Answer, ...]:
-    importlib.import_module(f"autograde.misconceptions.{exercise.module}")
-    return tuple(answer for answer in _wrong if answer.exercise == exercise.name)
+    return _answers(_wrong, "misconceptions", exercise)
 
 
 @cache
 def correct_variants(exercise: Exercise) -> tuple[Answer, ...]:
-    importlib.import_module(f"autograde.correct.{exercise.module}")
-    return tuple(answer for answer in _right if answer.exercise == exercise.name)
+    return _answers(_right, "correct", exercise)
+
+
+def _answers(bank: list[Answer], part: str, exercise: Exercise) -> tuple[Answer, ...]:
+    """The bank's answers to an exercise. `LookupError` if its module names one that is none."""
+    module = importlib.import_module(f"autograde.{part}.{exercise.module}")
+    known = {each.name for each in chapters()[exercise.chapter]}
+    for answer in bank:
+        if answer.function.__module__ == module.__name__ and answer.exercise not in known:
+            raise LookupError(
+                f"{module.__name__}: {answer.id} answers {answer.exercise!r}, which is no exercise "
+                f"of the chapter; these are {', '.join(sorted(known))}"
+            )
+    return tuple(answer for answer in bank if answer.exercise == exercise.name)
 
 
 def recognise(examination: Examination) -> Answer | None:

@@ -139,7 +139,8 @@ def chapters() -> dict[str, list[Exercise]]:
                 raise
             continue
         exercises = [value for value in vars(module).values() if isinstance(value, Exercise)]
-        found[exercises[0].chapter] = exercises
+        if exercises:
+            found[exercises[0].chapter] = exercises
     return found
 
 

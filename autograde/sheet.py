@@ -58,6 +58,12 @@ def notebook(text: str, chapter: str) -> NotebookNode:
             f"no cell for {', '.join(missing)}, which the claims of {chapter} examine; add an "
             f"empty code cell with the option `:exercise: {missing[0]}`"
         )
+    there = [name for name in points if name in {e.name for e in _of_chapter(chapter)}]
+    if there != [e.name for e in _of_chapter(chapter)]:
+        raise BuildError(
+            f"the exercises stand in the order {', '.join(there)}; the claims of {chapter} have "
+            f"them in the order {', '.join(e.name for e in _of_chapter(chapter))}; let both agree"
+        )
     for cell in cells:
         if cell.cell_type == "markdown" and "nbgrader" not in cell.metadata:
             cell.source = PLACEHOLDER.sub(_filler(chapter, points), cell.source)

@@ -7,7 +7,7 @@ import pytest
 from autograde.bank import canonical, correct_variants, misconceptions
 from autograde.checking import CHECK_SEEDS, GRADE_SEEDS
 from autograde.examination import examine, local
-from autograde.exercise import exercises, find
+from autograde.exercise import chapters, exercises, find
 from autograde.report import report
 
 ALL = list(exercises())
@@ -38,17 +38,37 @@ def test_a_right_answer_is_accepted(exercise, answer):
 
 @pytest.mark.parametrize("exercise", ALL, ids=label)
 def test_the_reference_is_accepted(exercise):
-    assert report(examine(exercise, local(exercise.reference), GRADE_SEEDS)).passed
+    found = report(examine(exercise, local(exercise.reference), GRADE_SEEDS))
+    assert found.passed, found.text()
 
 
 @pytest.mark.parametrize("exercise", ALL, ids=label)
 def test_the_banks_are_large_enough(exercise):
     mistakes = [answer for answer in misconceptions(exercise) if not answer.same_as]
-    assert len(mistakes) >= 5
-    assert len(correct_variants(exercise)) >= 3
-    assert all(len(answer.text.split()) >= 5 for answer in mistakes)
-    assert len(exercise.hints) == 3
-    assert exercise.claims[0].points > 0
+    where = f"{exercise.module}.py has too few answers to {exercise.name}"
+    assert len(mistakes) >= 5, f"misconceptions/{where}"
+    assert len(correct_variants(exercise)) >= 3, f"correct/{where}"
+    silent = [answer.id for answer in mistakes if len(answer.text.split()) < 5]
+    assert not silent, "the docstring of a misconception is its feedback, and is missing here"
+    assert len(exercise.hints) == 3, f"{exercise.name} needs three hints"
+    assert exercise.claims[0].points > 0, "the core claim needs points"
+
+
+@pytest.mark.parametrize("exercise", ALL, ids=label)
+def test_an_exercise_says_which_others_its_answer_uses(exercise):
+    """Or else a wrong helper would not be named as the first thing to mend."""
+    others = {other.name for other in chapters()[exercise.chapter]} - {exercise.name}
+    assert set(exercise.uses) == others & set(exercise.reference.__code__.co_names)
+
+
+def test_an_answer_to_nothing_is_found(monkeypatch):
+    exercise = find("causal_mask")
+    (answer, *_) = misconceptions(exercise)
+    misconceptions.cache_clear()
+    monkeypatch.setattr("autograde.bank._wrong", [replace(answer, exercise="casual_mask")])
+    with pytest.raises(LookupError, match="answers 'casual_mask', which is no exercise"):
+        misconceptions(exercise)
+    misconceptions.cache_clear()
 
 
 def test_the_exam_can_fail():

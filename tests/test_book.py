@@ -134,7 +134,11 @@ def extension(name: str):
 
 @pytest.mark.parametrize("exercise", list(exercises()), ids=lambda exercise: exercise.name)
 def test_feedback_leads_to_a_section(exercise):
-    assert not leads_nowhere(exercise.read, {page.stem: page.read_text() for page in PAGES})
+    pages = {page.stem: page.read_text() for page in PAGES}
+    assert not leads_nowhere(exercise.read, pages), (
+        f"{exercise.name} sends readers to {exercise.read}, a (page#label, heading) that the book "
+        f"does not have; the sections are {sections(pages.get(exercise.chapter, ''))}"
+    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

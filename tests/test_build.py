@@ -197,12 +197,17 @@ def test_wrong_grading_is_found(damage):
 # Building ---------------------------------------------------------------------------------------
 
 
+def test_every_chapter_with_claims_has_an_exercise_text():
+    assert set(chapters()) <= {path.name for path in (ROOT / "solutions").iterdir()}
+
+
 def test_rebuilding_changes_nothing(tmp_path):
     root = copy_of_course(tmp_path)
     before = notebooks(root)
     assert before
     for _ in range(2):
-        assert build(root) == []
+        changed = [path.relative_to(root).as_posix() for path in build(root)]
+        assert not changed, "these are not in step with their text: run `autograde build`, commit"
         assert notebooks(root) == before
 
 

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ import autograde
 from autograde.calls import Outcome, call
 from autograde.checking import ClaimsFail
 from autograde.examination import Examination, Finding, Record, examine, local
-from autograde.exercise import Exercise, chapters, exercises, find
+from autograde.exercise import Exercise, exercises, find
 from autograde.observe import observe
 from autograde.reference import ch03_causal_mask as reference
 from autograde.remote import answer, ask
@@ -195,13 +196,7 @@ def test_a_keyboard_interrupt_stops_the_check():
 # Examinations --------------------------------------------------------------------------
 
 
-def test_every_public_exercise_of_chapter_3_is_there():
-    names = "causal_mask additive_mask masked_softmax masked_attention padding_mask"
-    assert [e.name for e in chapters()["03-causal-mask"]] == [
-        *names.split(),
-        "causal_padding_mask",
-        "dog_by_hand",
-    ]
+def test_a_name_that_is_no_exercise():
     with pytest.raises(LookupError, match=r"no exercise is called 'maks'.*causal_mask"):
         find("maks")
 
@@ -441,6 +436,19 @@ def test_right_numbers_by_hand_count_whatever_the_others_are():
     assert "output: 3 values came back; 4 were expected" in short.text()
     assert examined("dog_by_hand", lambda: (weights, [0.5] * 4)).examination.points == 1
     assert "return two lists" in examined("dog_by_hand", lambda: 0.274).text()
+
+
+def test_a_secret_stays_one_whatever_the_claim_does():
+    secret = replace(find("dog_by_hand"), claims=[])
+
+    @secret.claim("all numbers are right")
+    def _(probe, rng):
+        probe.equals(atol=6e-4)
+
+    for weights, output in (([0.2, 0.3, 0.5], [0.7] * 4), ([0.274, 0.3, 0.452], [0.726] * 4)):
+        text = report(examine(secret, local(lambda: (weights, output)))).text()  # noqa: B023
+        assert "at least one number is not right" in text
+        assert "expected" not in text
 
 
 def test_the_solution_of_a_sum_by_hand_stays_unsaid():
