@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from autograde.examination import ClaimResult, Examination, Finding
-from autograde.report import WIDEST, call_text, indent, mark, show, why
+from autograde.report import WIDEST, brief, call_text, indent, mark, show, why
 from autograde.values import differing
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def html(report: Report) -> str:
     parts = [f"<p><strong>{escape(report.headline)}</strong></p>"]
     examination = report.examination
     if examination.started:
-        items = "".join(_claim_html(result, examination) for result in examination.results)
+        items = "".join(_claim_html(result, report) for result in examination.results)
         parts.append(f"<ul style='list-style:none;padding-left:0'>{items}</ul>")
         if report.first and report.first.finding:
             parts.append(_finding_html(report.first.finding, examination))
@@ -38,8 +38,11 @@ def html(report: Report) -> str:
     return f"<div class='no-peeking-report'>{''.join(parts)}</div>"
 
 
-def _claim_html(result: ClaimResult, examination: Examination) -> str:
-    text = "" if result.holds else f"<br><small>{escape(why(result, examination))}</small>"
+def _claim_html(result: ClaimResult, report: Report) -> str:
+    reason = "" if result.holds else why(result, report.examination)
+    if result.finding and result is not report.first:
+        reason = brief(result.finding, report.examination)
+    text = f"<br><small>{escape(reason)}</small>" if reason else ""
     sign = "✓" if result.holds else "✗" if result.reached else "–"
     name = escape(result.claim.name)
     return f"<li>{sign} <span>{mark(result).strip('-') or 'not tried'}: {name}{text}</span></li>"

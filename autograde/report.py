@@ -146,6 +146,14 @@ def why(result: ClaimResult, examination: Examination) -> str:
     return ""
 
 
+def brief(finding: Finding, examination: Examination) -> str:
+    """A finding in one line; "" if it speaks of places in arrays that are not shown."""
+    call, values = call_text(finding, examination)
+    if not values:
+        return f"{call}: {finding.detail}"
+    return "" if ": expected " in finding.detail else finding.detail
+
+
 def mark(result: ClaimResult) -> str:
     return "holds" if result.holds else "fails" if result.reached else "-----"
 
@@ -155,11 +163,9 @@ def _claim_lines(result: ClaimResult, examination: Examination, full: bool) -> l
     finding = result.finding
     if finding is None:
         return lines
-    call, values = call_text(finding, examination)
     if not full:
-        # With arrays left out, a place in them says nothing.
-        small = [f"         {call}: {finding.detail}"]
-        return lines + (small if not values else [])
+        return lines + [f"         {text}" for text in [brief(finding, examination)] if text]
+    call, values = call_text(finding, examination)
     shown = [f"{call} with" if values else call]
     shown += [f"  {name} = {indent(value, len(name) + 5)}" for name, value in values]
     if finding.expected is not None:
