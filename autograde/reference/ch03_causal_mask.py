@@ -61,7 +61,7 @@ def masked_softmax(
     """Softmax over the allowed keys; every other key gets weight exactly 0.
 
     Whatever stands at a masked score (1e30, inf, nan) has no effect, and no warning
-    is raised. Allowed scores are finite, of any size.
+    is raised. Allowed scores are finite.
 
     Parameters
     ----------
