@@ -131,9 +131,10 @@ def chapters() -> dict[str, list[Exercise]]:
     import autograde.claims
 
     found = {}
-    for info in sorted(pkgutil.iter_modules(autograde.claims.__path__), key=lambda i: i.name):
+    modules = sorted(info.name for info in pkgutil.iter_modules(autograde.claims.__path__))
+    for name in (name for name in modules if name.startswith("ch")):
         try:
-            module = importlib.import_module(f"autograde.claims.{info.name}")
+            module = importlib.import_module(f"autograde.claims.{name}")
         except ModuleNotFoundError as error:
             if error.name != "torch":
                 raise
