@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
 
     grade = commands.add_parser("grade", help="grade every submission of an assignment")
     grade.add_argument("assignment", help="such as 03-causal-mask")
-    grade.add_argument("students", nargs="*", metavar="STUDENT", help="default: all")
+    grade.add_argument("--only", metavar="STUDENT", action="append", help="grade this student")
     grade.add_argument("--root", type=Path, default=Path("."), help="the course's folder")
     grade.add_argument("--force", action="store_true", help="grade again what is graded")
     grade.set_defaults(run=_grade)
@@ -157,13 +157,11 @@ def _grade(options: argparse.Namespace) -> int:
     from autograde.grading.assignment import GradingError, grade_assignment
 
     try:
-        results = grade_assignment(
-            options.assignment, options.root, options.students or None, options.force
-        )
-    except GradingError as error:
+        results = grade_assignment(options.assignment, options.root, options.only, options.force)
+    except (GradingError, OSError) as error:
         raise CannotRun(str(error)) from None
     _summary(results, options.root)
-    return 0 if all(result.points == result.max_points for result in results) else 1
+    return 0 if all(result.status == "graded" for result in results) else 1
 
 
 def _sample_class(options: argparse.Namespace) -> int:

@@ -147,8 +147,9 @@ class Examination:
 
     @property
     def started(self) -> bool:
-        """False for a function that still raises NotImplementedError."""
-        return not (self.records and self.records[-1].outcome.unwritten)
+        """False for a function that is missing, or still raises NotImplementedError."""
+        last = self.records[-1].outcome if self.records else None
+        return last is None or not (last.unwritten or last.how == "missing")
 
     @property
     def points(self) -> int:

@@ -45,9 +45,10 @@ class Report:
     def headline(self) -> str:
         results = self.examination.results
         if not self.examination.started:
-            return f"{self.name}: not written yet"
-        if self.examination.records and self.examination.records[-1].outcome.how == "missing":
-            return f"{self.name}: there is no function of that name"
+            missing = self.examination.records[-1].outcome.how == "missing"
+            return f"{self.name}: " + (
+                "there is no such function" if missing else "not written yet"
+            )
         if self.passed:
             return f"{self.name}: all {len(results)} claims hold"
         return f"{self.name}: {sum(r.holds for r in results)} of {len(results)} claims hold"
@@ -142,7 +143,7 @@ def why(result: ClaimResult, examination: Examination) -> str:
     if result.finding:
         return result.finding.detail
     if not result.reached:
-        return f"not tried: {examination.stopped}"
+        return "" if examination.started else examination.stopped
     return ""
 
 

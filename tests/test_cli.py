@@ -84,7 +84,7 @@ def test_a_notebook_is_asked_for_all_that_it_asks(check):
     status, data = check(text, name="answer.ipynb")
     assert status == 1
     assert data["functions"]["causal_mask"]["message"].startswith(
-        "causal_mask: there is no function of that name"
+        "causal_mask: there is no such function"
     )
 
 

@@ -19,6 +19,7 @@ from nbgrader.api import Gradebook
 
 from autograde.grading import assignment, sample_class
 from autograde.grading.assignment import GradingError, grade_assignment
+from autograde.grading.course import alone
 from autograde.grading.sample_class import (
     ASSIGNMENT,
     NOTEBOOK,
@@ -273,6 +274,21 @@ def put_tests_first(nb):
     nb["cells"].sort(key=lambda cell: not cell["id"].startswith("test_"))
 
 
+def write_in_locked_cells(nb):
+    """An import in the first cell, a helper beside a test: they ran for the student."""
+    cells = {cell["id"]: cell for cell in nb["cells"]}
+    text = {name: "".join(cell["source"]) for name, cell in cells.items()}
+    cells["setup"]["source"] = text["setup"] + "\nimport math"
+    cells["test_masked_softmax"]["source"] = "def root(d):\n    return math.sqrt(d)\n"
+    attention = text["masked_attention"].replace("q.shape[-1] ** 0.5", "root(q.shape[-1])")
+    assert attention != text["masked_attention"]
+    cells["masked_attention"]["source"] = attention
+
+
+def half_a_character(nb):
+    nb["cells"][0]["source"] = "no \ud800 text"
+
+
 def wild_metadata(nb):
     nb["metadata"] = {"kernelspec": 3, "language_info": [], "no_peeking": {"unreadable": "x"}}
     for cell in nb["cells"]:
@@ -281,6 +297,8 @@ def wild_metadata(nb):
 
 
 CHANGED = {
+    "written-in-locked-cells": write_in_locked_cells,
+    "half-a-character": half_a_character,
     "flipped": each_cell(flip),
     "garbled": each_cell(garble),
     "own-tests": each_cell(rewrite_tests),
@@ -303,6 +321,38 @@ def test_changed_cells_and_metadata_cost_nothing(small):
         lost = {"causal_mask", "causal_padding_mask"} if result.student == "disguised" else set()
         assert {n for n, points in result.exercises.items() if not points} == lost, result
         assert result.status == "graded"
+
+
+def test_other_names_times_and_folders_are_understood_or_said(small):
+    solved = small / "submitted/solved" / ASSIGNMENT / NOTEBOOK
+    places = {"loud": "CAUSAL-MASK.IPYNB", "deep": f"work/{NOTEBOOK}", "late": NOTEBOOK}
+    for who, place in places.items():
+        path = small / "submitted" / who / ASSIGNMENT / place
+        path.parent.mkdir(parents=True)
+        path.write_bytes(solved.read_bytes())
+    (small / "submitted/late" / ASSIGNMENT / "timestamp.txt").write_text("yesterday, sorry")
+    (small / "submitted/wordy" / ASSIGNMENT).mkdir(parents=True)
+    (small / "submitted/wordy" / ASSIGNMENT / "answers.py").write_text("x = 1")
+    (small / "submitted/absent/another-assignment").mkdir(parents=True)
+    lines = []
+    results = grade_assignment(ASSIGNMENT, small, progress=lines.append)
+    found = {result.student: result for result in results}
+    for who in places:
+        assert found[who].points == found[who].max_points, found[who]
+    assert "timestamp.txt is not a date" in found["late"].note
+    assert found["wordy"].note == "no notebook was handed in, only answers.py."
+    assert lines[-1] == "nothing handed in: absent"
+
+
+def test_a_second_run_at_the_same_time_is_refused(small):
+    with alone(small), pytest.raises(GradingError, match="another run is grading"):
+        grade_assignment(ASSIGNMENT, small, progress=print)
+
+
+def test_a_damaged_gradebook_is_said(small):
+    (small / "gradebook.db").write_bytes(b"no database" * 1000)
+    with pytest.raises(GradingError, match="cannot be used.*move it away"):
+        grade_assignment(ASSIGNMENT, small, progress=print)
 
 
 def test_without_the_judge_the_cheat_would_win(sample, tmp_path_factory):

@@ -23,7 +23,14 @@ from traitlets.config import Config
 
 from autograde.build import scripts_on_path
 from autograde.exercise import chapters
-from autograde.grading.course import LOCKED, Course, GradingError, submissions_of
+from autograde.grading.course import (
+    LOCKED,
+    Course,
+    GradingError,
+    alone,
+    missing_from,
+    submissions_of,
+)
 from autograde.grading.gradesheet import Result, remember, remembered, write_grades
 from autograde.grading.judge import KEY
 from autograde.grading.staging import Submission, stage
@@ -51,7 +58,7 @@ def grade_assignment(
     """
     root = Path(root).resolve()
     course = Course(root)
-    with scripts_on_path():
+    with alone(root), scripts_on_path():
         submissions = submissions_of(course, assignment, students)
         course.register(assignment)
         standard = course.fingerprint(assignment)
@@ -65,6 +72,8 @@ def grade_assignment(
                 progress(f"{place}  {submission.student:<{width}}  {result.line()}")
         finally:
             write_grades(root / "grades.csv", results, course.folder("submitted"))
+        if students is None and (missing := missing_from(course, assignment)):
+            progress(f"nothing handed in: {', '.join(missing)}")
     return results
 
 

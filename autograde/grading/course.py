@@ -10,12 +10,17 @@ from pathlib import Path
 
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.coursedir import CourseDirectory
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DatabaseError
 from traitlets.config import ConfigFileNotFound, PyFileConfigLoader
 
 from autograde.build import BuildError, build
 from autograde.exercise import chapters
 from autograde.grading.staging import Submission
+
+try:
+    import fcntl
+except ImportError:  # Windows, where nothing keeps a second run out
+    fcntl = None
 
 LOCKED = (
     "the gradebook is locked by another program, such as a second grading run or an open "
@@ -55,10 +60,13 @@ class Course:
         try:
             with Gradebook(self.directory.db_url, self.directory.course_id) as gradebook:
                 yield gradebook
-        except OperationalError as error:
+        except DatabaseError as error:
             if "locked" in str(error):
                 raise GradingError(LOCKED) from None
-            raise GradingError(f"the gradebook cannot be used: {error.orig}") from None
+            raise GradingError(
+                f"the gradebook {self.directory.db_url} cannot be used: {error.orig}; "
+                "if it is damaged, move it away, and run `autograde build` for a new one"
+            ) from None
 
     def register(self, assignment: str) -> None:
         """See to it that the gradebook knows the assignment."""
@@ -96,6 +104,26 @@ class Course:
         for path in modules:
             total.update(path.read_bytes())
         return total.hexdigest()
+
+
+@contextlib.contextmanager
+def alone(root: Path) -> Iterator[None]:
+    """Keep a second run out of the folder while this one is at work."""
+    with (root / ".grading.lock").open("w") as file:
+        if fcntl is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise GradingError(
+                    f"another run is grading in {root}; wait for it, or stop it"
+                ) from None
+        yield
+
+
+def missing_from(course: Course, assignment: str) -> list[str]:
+    """Students who have a folder, but no work for this assignment in it."""
+    folders = [path for path in course.folder("submitted").glob("[!.]*") if path.is_dir()]
+    return sorted(path.name for path in folders if not (path / assignment).is_dir())
 
 
 def submissions_of(course: Course, assignment: str, students: list[str] | None) -> list[Submission]:

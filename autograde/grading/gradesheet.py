@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 FIRST, LAST = (
@@ -44,7 +45,8 @@ class Result:
         points = "?" if self.points is None else f"{self.points:g}"
         how = "unchanged" if self.kept else f"{self.seconds:.1f} s"
         status = "" if self.status == "graded" else f"{self.status}: "
-        return f"{points:>4} of {self.max_points:g}  {how:>9}  {status}{self.note}".rstrip()
+        note = shorten(f"{status}{self.note}", 160, placeholder=" …")
+        return f"{points:>4} of {self.max_points:g}  {how:>9}  {note}".rstrip()
 
 
 def write_grades(path: Path, results: list[Result], submitted: Path) -> None:

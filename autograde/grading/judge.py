@@ -170,8 +170,11 @@ class Judge(Execute):
             left = end - self.space.spent
             if left <= 0:
                 return Outcome("timeout", text=f"{PATIENCE * limit:g}")
-            seconds = min(seconds, limit, max(left, 0.1))
-            return answer(ask(name, args, kwargs, seconds), seconds)
+            short = min(seconds, limit, max(left, 0.1))
+            outcome = answer(ask(name, args, kwargs, short), short)
+            if outcome.how == "timeout" and short < limit:  # all calls together were too slow
+                return Outcome("timeout", text=f"{PATIENCE * limit:g}")
+            return outcome
 
         return call
 

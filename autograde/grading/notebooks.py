@@ -47,7 +47,7 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise Unreadable(f"{path.name} is no text, so no notebook") from None
+        raise Unreadable(f"{path.name} is not UTF-8 text, as a notebook is") from None
 
 
 def cleaned(notebook: Any) -> Any:
@@ -70,6 +70,7 @@ def cleaned(notebook: Any) -> Any:
 def _cell(cell: Any, used: set[str]) -> Any:
     source = cell.get("source", "")
     source = "".join(map(str, source)) if isinstance(source, list) else str(source)
+    source = source.encode("utf-8", "replace").decode("utf-8")  # lone surrogates cannot be stored
     kind = cell.get("cell_type")
     made = MAKE[kind if kind in MAKE else "raw"](source)
     name = cell.get("id")

@@ -124,9 +124,17 @@ def restore(nb: Any, known: list[Known]) -> list[str]:
     copies = _recognised(nb, {cell.name: cell for cell in known}, notes)
     for cell in known:
         if len(copies.get(cell.name, ())) > 1:
-            notes.append(f"The cell “{cell.name}” is there more than once; the last one counts.")
+            notes.append(f"The cell “{cell.name}” is there more than once; all were run, in order.")
         for index, copy in enumerate(reversed(copies.get(cell.name, ()))):
-            _mark(copy, cell, notes) if index == 0 else copy.metadata.pop("nbgrader", None)
+            if index:
+                copy.metadata.pop("nbgrader", None)
+                continue
+            written = _mark(copy, cell, notes)
+            if written:
+                # An import added to the first cell, a helper put beside a test: it ran for the
+                # student, so it runs here, before a test and after any other cell.
+                place = _places(nb, [copy])[0] + (0 if cell.is_test else 1)
+                nb.cells.insert(place, new_code_cell(written))
     for cell in known:
         if cell.name not in copies and cell.locked:
             _put_back(nb, cell, known, copies, notes)
@@ -171,16 +179,25 @@ def _visible(source: str) -> str:
     return "\n".join(lines).strip()
 
 
-def _mark(cell: Any, known: Known, notes: list[str]) -> None:
-    """Metadata, kind and, where it is locked, text as the gradebook has them."""
+def _mark(cell: Any, known: Known, notes: list[str]) -> str:
+    """Metadata, kind and, where it is locked, text as the gradebook has them.
+
+    Returns what a student has written into a locked code cell, "" if nothing.
+    """
+    written = ""
     if cell.cell_type != known.cell_type:
         notes.append(f"The cell “{known.name}” is {known.cell_type} again, not {cell.cell_type}.")
         _convert(cell, known.cell_type)
     if known.locked:
         if cell.source.strip() not in (known.source.strip(), _visible(known.source)):
-            notes.append(f"The locked cell “{known.name}” has its own text back.")
+            notes.append(
+                f"You changed the locked cell “{known.name}”: the original was used, and yours was "
+                "run beside it."
+            )
+            written = cell.source if known.cell_type == "code" else ""
         cell.source = known.source
     cell.metadata["nbgrader"] = dict(known.metadata)
+    return written
 
 
 def _convert(cell: Any, cell_type: str) -> None:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nbgrader.utils import parse_utc
+
 LARGEST = 100 * 10**6  # bytes of all companion files together
 
 
@@ -53,23 +55,38 @@ def stage(submission: Submission, notebooks: list[str], into: Path) -> dict[str,
     """
     target = into / submission.student / submission.assignment
     target.mkdir(parents=True)
-    found_out, room = {}, LARGEST
+    found_out, notes, room = {}, [], LARGEST
     for path in submission.files():
         room -= path.stat().st_size if path.suffix != ".ipynb" else 0
-        if path.suffix != ".ipynb" and room >= 0:
+        if path == submission.folder / "timestamp.txt" and not _is_time(path):
+            notes.append("timestamp.txt is not a date and was passed over.")
+        elif path.suffix != ".ipynb" and room >= 0:
             copy = target / path.relative_to(submission.folder)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
+    if room < 0:
+        notes.append(f"Files beyond {LARGEST:,} bytes in all were left out.")
     for name in notebooks:
-        told = found_out[name] = {"notes": [], "unreadable": ""}
+        told = found_out[name] = {"notes": [*notes], "unreadable": ""}
         found = _notebook(submission, name, set(notebooks), told)
         if found is None:
             (target / f"{name}.ipynb").touch()  # nothing to read; the reason is told
         else:
             shutil.copyfile(found, target / f"{name}.ipynb")
-        if room < 0:
-            told["notes"].append(f"Files beyond {LARGEST:,} bytes in all were left out.")
     return found_out
+
+
+def _is_time(path: Path) -> bool:
+    """Can nbgrader read this file as the time of handing in?"""
+    try:
+        text = path.read_text(encoding="utf-8").strip()
+        return bool(parse_utc(text) if text else True)
+    except (ValueError, OverflowError):
+        return False
+
+
+def _listed(paths: list[Path]) -> str:
+    return ", ".join(path.name for path in paths[:5]) or "an empty folder"
 
 
 def _notebook(submission: Submission, name: str, names: set[str], told: dict) -> Path | None:
@@ -81,7 +98,9 @@ def _notebook(submission: Submission, name: str, names: set[str], told: dict) ->
         return None
     if wanted.exists():
         return wanted
-    others = [p for p in submission.files() if p.suffix == ".ipynb" and p.stem not in names]
+    there = list(submission.files())
+    others = [p for p in there if p.suffix.lower() == ".ipynb"]
+    others = [p for p in others if p.parent != submission.folder or p.name[:-6] not in names]
     others = [p for p in others if p.parent == submission.folder] or others
     if len(others) == 1:
         name = others[0].name.encode(errors="replace").decode()
@@ -91,6 +110,6 @@ def _notebook(submission: Submission, name: str, names: set[str], told: dict) ->
     told["unreadable"] = (
         f"none of the notebooks ({called}) is called {wanted.name}"
         if others
-        else "no notebook was handed in"
+        else f"no notebook was handed in, only {_listed(there)}"
     )
     return None
