@@ -42,7 +42,7 @@ serve: book
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html 8000
 
 lab: $(VENV)/.ready
-	jupyter lab exercises
+	jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) exercises
 
 format: $(VENV)/.ready
 	ruff check --fix .
