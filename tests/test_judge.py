@@ -205,7 +205,7 @@ def test_a_reply_that_makes_no_sense_is_no_answer(judged, reply):
 def test_a_missing_function_is_named(judged):
     points, cells = judged(MASK, "=additive_mask", "=causal_mask")
     assert points == {"causal_mask": 4, "additive_mask": 0}
-    assert "is not defined" in said(cells[2])
+    assert "there is no such function" in said(cells[2])
 
 
 ODD = {
