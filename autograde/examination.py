@@ -81,11 +81,12 @@ class Probe:
 
     def attempt(self, *args: Any, **kwargs: Any) -> Any:
         """The plain result, whatever its kind and shape."""
+        before = list(self.findings)
         self._examine(args, kwargs)
         outcome = self.records[-1].outcome
-        self.findings = [] if outcome.returned else self.findings
         if not outcome.returned:
             raise ClaimBroken
+        self.findings = before  # whether it fits is the claim's to say
         return outcome.value
 
     def equals(self, *args: Any, rtol: float | None = None, atol: float | None = None, **kwargs):
@@ -106,8 +107,9 @@ class Probe:
         if outcome.returned:
             try:
                 value, usable = conform(value, expected, exercise.exact_dtype), True
-                text = difference(value, expected, rtol or exercise.rtol, atol or exercise.atol)
-                text = _worded(exercise, text)
+                rtol = exercise.rtol if rtol is None else rtol
+                atol = exercise.atol if atol is None else atol
+                text = _worded(exercise, difference(value, expected, rtol, atol))
             except Mismatch as mismatch:
                 text = str(mismatch)
         fault = "value" if text else exercise.side_effect(outcome)
