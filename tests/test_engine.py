@@ -291,6 +291,14 @@ def test_a_wrong_helper_is_named_first(capsys):
     assert "mend that one first" not in " ".join(capsys.readouterr().out.split())
 
 
+def test_a_students_numpy_settings_do_not_reach_the_judgement():
+    with np.errstate(all="raise"):
+        assert examined("masked_softmax", reference.masked_softmax).passed
+        assert examined("masked_attention", reference.masked_attention).passed
+        wrong = examined("masked_softmax", lambda scores, allowed: np.exp(scores) * allowed)
+    assert not wrong.passed
+
+
 def test_printing_is_noted_and_does_not_make_a_right_answer_wrong(capsys):
     def noisy(n_query, n_key=None):
         print("masks\n" * 2000)
