@@ -879,8 +879,8 @@ def padding_already_additive(lengths, n_key):
 
 @wrong("padding_mask")
 def slice_from_minus_zero(lengths, n_key):
-    """A slice [-pads:] with no pads is [-0:], which is everything: the full sequences are
-    closed. Write [length:]."""
+    """The sequences without padding are closed altogether; nothing in them is padding. (One way
+    to get there: with no pads a slice [-pads:] is [-0:], which is everything.)"""
     mask = np.ones((len(lengths), 1, n_key), dtype=bool)
     for row, length in zip(mask, lengths, strict=True):
         row[0, -(n_key - length) :] = False
