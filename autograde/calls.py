@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from autograde.values import plain
+from autograde.values import is_tensor, plain
 
 NOT_THEIRS = (
     "<frozen",
@@ -176,6 +176,6 @@ def _differ(before: Any, after: Any) -> bool:
         return len(before) != len(after) or any(map(_differ, before, after))
     if isinstance(before, dict):
         return before.keys() != after.keys() or any(_differ(before[k], after[k]) for k in before)
-    if type(before).__module__.partition(".")[0] == "torch" and hasattr(before, "detach"):
+    if is_tensor(before):
         return _differ(before.detach().numpy(), after.detach().numpy())
     return isinstance(before, bool | int | float | str) and repr(before) != repr(after)

@@ -54,6 +54,7 @@ class Exercise:
     weights_at: int | None = None  # where attention weights stand in the result; 0 alone, too
     secret: bool = False  # the expected numbers are the exercise, and stay unsaid
     returns: tuple[str, ...] = ()  # names for the parts of a tuple
+    broken: Callable | None = None  # what students get, to mend it; else an empty body
     uses: tuple[str, ...] = ()  # earlier exercises whose functions an answer may call
     seconds: float = SECONDS  # for one call
     rtol: float = RTOL

@@ -13,7 +13,8 @@ from autograde.bank import Answer, recognise
 from autograde.examination import ClaimResult, Examination, Finding
 from autograde.observe import observe
 from autograde.patterns import pattern
-from autograde.values import DType, Opaque, number, size
+from autograde.specimens import Specimen
+from autograde.values import DType, Opaque, is_tensor, number, size
 
 PRINTS = 2000  # characters; more than this in one call is worth a word
 LONGEST = 40  # numbers of an array of three or more axes that is still written out
@@ -200,6 +201,12 @@ def show(value: Any) -> str:
         text = np.array2string(value, precision=4, suppress_small=True, separator=", ")
         narrow = value.dtype.kind == "f" and value.dtype != np.float64 and value.size
         return f"{text}  ({value.dtype})" if narrow else text
+    if isinstance(value, Specimen):
+        return _specimen(value)
+    if is_tensor(value):
+        return show(value.detach().numpy())
+    if isinstance(value, dict):
+        return "\n".join(f"{key!r}: {indent(show(item), 4)}" for key, item in value.items())
     if isinstance(value, tuple | list):
         return "\n".join(show(part) for part in value) if size(value) > 8 else _flat(value)
     if isinstance(value, type):
@@ -209,6 +216,15 @@ def show(value: Any) -> str:
     if isinstance(value, float | np.floating):
         return number(value)
     return repr(value)
+
+
+def _specimen(function: Specimen) -> str:
+    """The line that makes it in a notebook, and what it does."""
+    made = f"{function!r}.using(" if function.settings else repr(function)
+    width = len(made) + 1
+    given = (f"{k}={indent(show(v), width + len(k))}" for k, v in function.settings.items())
+    made += f",\n{' ' * (width - 1)}".join(given) + ")" * bool(function.settings)
+    return f"{made}\n{' '.join(function.__doc__.split())}"
 
 
 def _flat(values: Any) -> str:

@@ -161,10 +161,25 @@ def _exercise(name: str, chapter: str) -> list[NotebookNode]:
             f"to show its source, write `:given: {name}`"
         )
     answer = _graded("code", _with_markers(exercise.reference), name, solution=True)
+    if exercise.broken:
+        answer.metadata["starter"] = _starter(exercise)  # see autograde.grading.plugin
     test = f"check({name})\n### BEGIN HIDDEN TESTS\ngrade({name})\n### END HIDDEN TESTS"
     test = _graded("code", test, f"test_{name}", grade=True, locked=True, points=exercise.points)
     test.metadata["tags"] = ["raises-exception"]  # "Run all" goes on after a failed check
     return [answer, test]
+
+
+def _starter(exercise: Exercise) -> str:
+    """The source that students are to mend; only its body may differ from the right one."""
+    broken, right = exercise.broken, exercise.reference
+    for what, look in (("name", lambda f: f.__name__), ("signature", inspect.signature),
+                       ("docstring", inspect.getdoc)):  # fmt: skip
+        if look(broken) != look(right):
+            raise BuildError(
+                f"the broken `{broken.__name__}` has another {what} than the reference; "
+                "students are to mend its body alone, so let both agree"
+            )
+    return inspect.getsource(broken).rstrip()
 
 
 def _given(name: str) -> NotebookNode:

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from autograde.specimens import Specimen
+
 RTOL, ATOL = 1e-5, 1e-6  # float32 from end to end is a right answer
 LONGEST = 10**6  # items of a list; more is not an answer to any exercise
 LARGEST = 10**7  # numbers of an array, likewise
@@ -36,6 +38,11 @@ class Mismatch(Exception):
     """A result that cannot be what the exercise asks for; the text says why."""
 
 
+def is_tensor(value: Any) -> bool:
+    """Is it a PyTorch tensor? (PyTorch need not be installed.)"""
+    return type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach")
+
+
 def plain(value: Any, depth: int = 0) -> Any:
     """Copy `value` into plain values; what cannot be copied becomes `Opaque`."""
     kind = type(value).__name__
@@ -46,7 +53,7 @@ def plain(value: Any, depth: int = 0) -> Any:
             return DType(value.name)
         if isinstance(value, type) and issubclass(value, np.generic):
             return DType(np.dtype(value).name)
-        if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
+        if is_tensor(value):
             kind = f"tensor on {value.device} of dtype {value.dtype}".removeprefix("torch.")
             value = value.detach().cpu().numpy()
         if depth and isinstance(value, np.generic) and value.dtype.kind in "biuf":
@@ -195,6 +202,10 @@ def size(value: Any) -> int:
         return sum(size(item) for item in value)
     if isinstance(value, dict):
         return sum(size(item) for item in value.values())
+    if isinstance(value, Specimen):
+        return 1 + size(value.settings)
+    if is_tensor(value):
+        return value.numel()
     return value.size if isinstance(value, np.ndarray) else 1
 
 

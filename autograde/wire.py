@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from autograde.calls import Outcome
-from autograde.values import DType, Opaque
+from autograde.specimens import Specimen
+from autograde.values import DType, Opaque, is_tensor
 
 
 def encode(value: Any) -> Any:
-    """A value as JSON-able data. Arguments may hold arrays, tensors and dtype classes."""
+    """A value as JSON-able data. Arguments may hold arrays, tensors, dtype classes, specimens."""
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int | float) and not isinstance(value, np.generic):
@@ -36,7 +37,9 @@ def encode(value: Any) -> Any:
         return {"dtype": value.name}
     if isinstance(value, Opaque):
         return {"opaque": value.kind}
-    if type(value).__module__.partition(".")[0] == "torch":
+    if isinstance(value, Specimen):
+        return {"specimen": [value.name, encode(value.settings)]}
+    if is_tensor(value):
         return {"tensor": _bytes(value.detach().numpy())}
     return {"array": _bytes(np.asarray(value))}
 
@@ -44,7 +47,7 @@ def encode(value: Any) -> Any:
 def decode(data: Any, arguments: bool = False) -> Any:
     """The value that `encode` was given; `ValueError` for anything else.
 
-    arguments: the student's side, where tensors and dtype classes are wanted as such.
+    arguments: the student's side, where tensors, dtype classes and functions are wanted as such.
     """
     if data is None or isinstance(data, bool | str):
         return data
@@ -62,6 +65,8 @@ def decode(data: Any, arguments: bool = False) -> Any:
         return np.dtype(body).type if arguments else DType(body)
     if tag == "opaque":
         return Opaque(str(body))
+    if tag == "specimen" and arguments:
+        return Specimen(body[0], decode(body[1], arguments))
     if tag in ("array", "tensor"):
         array = np.load(io.BytesIO(base64.b64decode(body)), allow_pickle=False)
         if tag == "tensor" and arguments:

@@ -8,12 +8,13 @@ import textwrap
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
 
 pytest.importorskip("nbgrader")
 
 from autograde.build import BuildError, build
-from autograde.exercise import chapters
+from autograde.exercise import chapters, find
 
 # nbgrader's own use of SQLAlchemy, when a submission is added.
 pytestmark = pytest.mark.filterwarnings("ignore:Object of type <Submitted")
@@ -93,6 +94,7 @@ def body(exercise) -> set[str]:
     """The lines that answer an exercise: those of its reference that no student sees."""
     source = inspect.getsource(exercise.reference)
     visible, _, answer = source.rpartition('"""')
+    visible += inspect.getsource(exercise.broken) if exercise.broken else ""
     lines = {line.strip() for line in answer.splitlines() if len(line.strip()) > 7}
     return {line for line in lines if line not in visible}
 
@@ -313,6 +315,28 @@ def test_error_names_the_line(tmp_path):
     line = len(SHEET.splitlines()) + 2
     with pytest.raises(BuildError, match=rf"^solutions/02-demo/demo.md: line {line}: "):
         build(root)
+
+
+def test_broken_code_is_shown_to_students(monkeypatch, tmp_path):
+    """Where a function is to be mended, its broken form stands in the students' cell."""
+
+    def broken_padding_mask(lengths, n_key):
+        return np.arange(n_key) <= np.asarray(lengths)[:, None, None]
+
+    exercise = find("padding_mask")
+    monkeypatch.setattr(exercise, "broken", broken_padding_mask)
+    root = copy_of_course(tmp_path)
+    with pytest.raises(BuildError, match="has another name than the reference"):
+        build(root, ["03-causal-mask"])
+    broken_padding_mask.__name__ = "padding_mask"
+    broken_padding_mask.__signature__ = inspect.signature(exercise.reference)
+    broken_padding_mask.__doc__ = exercise.reference.__doc__
+    build(root, ["03-causal-mask"])
+    for kind, line in (("exercises", "<= np.asarray"), ("solutions", "< np.asarray")):
+        cells = read(kind, "03-causal-mask", root).cells
+        (cell,) = [cell for cell in cells if cell.id == "padding_mask"]
+        assert line in cell.source
+        assert ("starter" in cell.metadata) == (kind == "solutions")
 
 
 def test_one_bad_chapter_leaves_the_others_as_they_were(tmp_path):

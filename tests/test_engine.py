@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import autograde
+from autograde import specimens
 from autograde.calls import Outcome, call
 from autograde.checking import ClaimsFail
 from autograde.examination import Examination, Finding, Record, examine, local
@@ -19,7 +20,7 @@ from autograde.exercise import Exercise, exercises, find
 from autograde.observe import observe
 from autograde.reference import ch03_causal_mask as reference
 from autograde.remote import answer, ask
-from autograde.report import report
+from autograde.report import report, show
 from autograde.values import Mismatch, Opaque, conform, difference, plain
 from autograde.wire import decode, decode_outcome, encode
 
@@ -541,3 +542,20 @@ def test_the_readme_shows_what_is_really_said():
         return np.tri(n_query, n_query if n_key is None else n_key, dtype=bool)
 
     assert " ".join(examined("causal_mask", causal_mask).text().split()) in readme
+
+
+# Functions as arguments ------------------------------------------------------------------
+
+
+def test_a_specimen_crosses_to_another_process_and_shows_itself():
+    pattern = np.tril(np.ones((2, 2), dtype=bool))
+    sent = specimens.reads.using(pattern=pattern)
+    received = decode(json.loads(json.dumps(encode(sent))), arguments=True)
+    x = np.eye(2)
+    assert np.array_equal(received(x), pattern @ x)
+    assert "specimens.reads.using(pattern=[[1, 0]," in show(received)
+    assert "Output i is the sum" in show(received)  # what it does, for the student
+    with pytest.raises(ValueError, match="no specimen is called 'write'"):
+        decode({"specimen": ["write", {"dict": {}}]}, arguments=True)
+    with pytest.raises(ValueError, match="unknown tag"):  # a student's result is never one
+        decode(encode(sent))

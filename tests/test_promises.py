@@ -7,6 +7,18 @@ import pytest
 from autograde.exercise import chapters
 
 PROMISED = {
+    "01-autoregressive": [
+        "sequence_log_prob(log_probs, tokens)",
+        "perplexity(log_probs, tokens)",
+        "teacher_forcing(tokens, bos)",
+        "influence(f, x)",
+    ],
+    "02-self-attention": [
+        "softmax(scores, axis=-1)",
+        "scaled_scores(q, k)",
+        "attention(q, k, v)",
+        "entropy(weights)",
+    ],
     "03-causal-mask": [
         "causal_mask(n_query, n_key=None)",
         "additive_mask(allowed, dtype=np.float64)",
@@ -15,6 +27,27 @@ PROMISED = {
         "padding_mask(lengths, n_key)",
         "causal_padding_mask(lengths, n)",
         "dog_by_hand()",
+    ],
+    "04-numerics": [
+        "log_softmax(scores, axis=-1)",
+        "fill_value(dtype)",
+        "softmax_backward(weights, d_weights)",
+        "masked_attention_backward(q, k, v, allowed, d_out)",
+    ],
+    "05-multi-head": [
+        "split_heads(x, n_heads)",
+        "merge_heads(x)",
+        "multi_head_attention(x, w_q, w_k, w_v, w_o, n_heads, allowed)",
+        "cross_attention(x, memory, w_q, w_k, w_v, w_o, n_heads, memory_allowed=None)",
+        "attention_parameters(d_model, n_heads, bias=False)",
+    ],
+    "06-decoder": [
+        "layer_norm(x, gain, bias, eps=1e-05)",
+        "rms_norm(x, gain, eps=1e-06)",
+        "rotary(x, positions, base=10000.0)",
+        "decoder_block(x, params, n_heads, allowed)",
+        "decoder_logits(tokens, params, n_heads)",
+        "decoder_parameters(config)",
     ],
 }
 

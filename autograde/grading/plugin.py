@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from nbconvert.exporters import NotebookExporter
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat.v4 import new_markdown_cell, new_notebook
+from nbgrader.converters import GenerateAssignment
+from nbgrader.preprocessors import ClearSolutions as Clear
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Dict
 
@@ -33,6 +35,10 @@ def configure(c: Config) -> None:
     """
     # nbgrader's own use of SQLAlchemy; harmless, and many lines for each student
     warnings.filterwarnings("ignore", "Object of type .* not in session")
+    steps = GenerateAssignment.class_traits()["preprocessors"].default()
+    c.GenerateAssignment.preprocessors = [
+        "autograde.grading.plugin.ClearSolutions" if step is Clear else step for step in steps
+    ]
     c.Autograde.exporter_class = "autograde.grading.plugin.AnyNotebook"
     # nbgrader's DeduplicateIds is not among them: it leaves empty metadata behind, and then
     # the check of the metadata ends the grading of the whole class.
@@ -56,6 +62,17 @@ def configure(c: Config) -> None:
         "autograde.grading.plugin.Notes",
         "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
     ]
+
+
+class ClearSolutions(Clear):
+    """nbgrader's own, but where a function is to be mended, its broken form takes the place."""
+
+    def preprocess_cell(self, cell: Any, resources: Any, index: int) -> tuple[Any, Any]:
+        starter = cell.metadata.pop("starter", None)
+        cell, resources = super().preprocess_cell(cell, resources, index)
+        if starter:
+            cell.source = starter
+        return cell, resources
 
 
 class AnyNotebook(NotebookExporter):
