@@ -25,13 +25,18 @@ $(VENV)/.ready: requirements.txt constraints.txt pyproject.toml
 notebooks: $(VENV)/.ready
 	autograde build
 
-book: $(VENV)/.ready
+# The pages' results are kept; what the pages run has changed, so forget them.
+_build/.executed: requirements.txt $(wildcard autograde/*.py autograde/reference/*.py autograde/figures/*.py autograde/decoder/*.py book/*.toml)
+	rm -rf _build/.jupyter_cache _build/.doctrees
+	@mkdir -p _build && touch $@
+
+book: $(VENV)/.ready _build/.executed
 	$(BOOK)
 
 sample: $(VENV)/.ready notebooks
 	autograde sample-class
 
-test: $(VENV)/.ready
+test: $(VENV)/.ready _build/.executed
 	ruff format --check .
 	ruff check .
 	pytest

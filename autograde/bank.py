@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from autograde.calls import Outcome, call
-from autograde.examination import Examination
+from autograde.examination import Examination, Record
 from autograde.exercise import Exercise, chapters
 from autograde.values import same
 
@@ -100,7 +100,8 @@ def recognise(examination: Examination) -> Answer | None:
     explains most wins.
     """
     faults = {record.fault for record in examination.records}
-    worst = next((fault for fault in ("value", "changed", "warned") if fault in faults), None)
+    order = ("value", "changed", "hungry", "warned")
+    worst = next((fault for fault in order if fault in faults), None)
     if worst is None or not examination.started:
         return None
     failed = sum(record.fault == worst for record in examination.records)
@@ -119,21 +120,33 @@ def canonical(exercise: Exercise, answer: Answer) -> Answer:
 
 
 def _explained(answer: Answer, examination: Examination, worst: str) -> int:
-    """How many failed inputs the misconception explains; 0 if one contradicts it."""
-    exercise, explained = examination.exercise, 0
+    """How many failed inputs the misconception explains; 0 if one contradicts it.
+
+    Errors of one type agree, but many mistakes end in, say, a ValueError: there must also be
+    an input on which more agrees than that.
+    """
+    exercise, explained, telling = examination.exercise, 0, False
     for record in examination.records:
-        theirs = call(answer.function, record.args, record.kwargs)
-        right = theirs.returned and same(theirs.value, record.expected, exercise.exact_dtype)
-        fault = exercise.side_effect(theirs) if right else "value"
+        measured = record.limit is not None
+        theirs = call(answer.function, record.args, record.kwargs, measured=measured)
+        unknown = "cut off" in (theirs.how, record.outcome.how)  # only the memory can be compared
+        right = unknown or (
+            theirs.returned and same(theirs.value, record.expected, exercise.exact_dtype)
+        )
+        fault = exercise.side_effect(theirs, record.limit) if right else "value"
         if not fault:
             continue  # on this input the mistake does not show
-        if not _alike(record.outcome, theirs, fault, exercise.exact_dtype):
+        if not _alike(record, theirs, fault, exercise.exact_dtype):
             return 0
         explained += fault == worst
-    return explained
+        telling |= record.outcome.how != "raised" or record.outcome.text == theirs.text
+    return explained if telling else 0
 
 
-def _alike(seen: Outcome, theirs: Outcome, fault: str, exact_dtype: bool) -> bool:
+def _alike(record: Record, theirs: Outcome, fault: str, exact_dtype: bool) -> bool:
+    seen = record.outcome
+    if fault == "hungry":
+        return seen.exceeds(record.limit)
     if fault != "value":
         return getattr(seen, fault) == getattr(theirs, fault)
     if seen.how != theirs.how:

@@ -10,6 +10,7 @@ import os
 import signal
 import sysconfig
 import threading
+import tracemalloc
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ NOT_THEIRS = (
     *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
 )
 SECONDS = 10.0  # what one call may take; exercises that train allow more
+MEASURED = 2.0  # and one whose memory is measured: that makes plain Python twenty times slower
 
 
 @dataclass(frozen=True)
@@ -32,13 +34,16 @@ class Outcome:
     """What came of a call.
 
     how: "returned", "raised", "timeout" (no result in time), "exited" (the function tried
-        to end Python), "died" (it did end it) or "missing" (there is no such function).
+        to end Python), "died" (it did end it), "missing" (there is no such function) or
+        "cut off" (no result in time, because its memory was measured).
     value: the plain result; the exception's type name when it raised.
     text: the exception's message, or how the process ended.
     line: the source line that raised, when it is known.
     changed: indices of the arguments that the call modified.
     printed: number of characters written to stdout and stderr.
     warned: texts of the warnings that were raised.
+    peak: bytes that the call held at most beyond what was there before; None if that was not
+        measured.
     """
 
     how: str
@@ -48,6 +53,7 @@ class Outcome:
     changed: tuple[int, ...] = ()
     printed: int = 0
     warned: tuple[str, ...] = ()
+    peak: int | None = None
 
     @property
     def returned(self) -> bool:
@@ -63,8 +69,12 @@ class Outcome:
         """Is this the stub that a student has not filled in yet?"""
         return self.how == "raised" and self.value == "NotImplementedError"
 
+    def exceeds(self, limit: int | None) -> bool:
+        """Did the call hold more bytes than that? True, too, where nobody knows."""
+        return limit is not None and (self.peak is None or self.peak > limit)
+
     def says(self) -> str:
-        """What happened, for a person; "" for a call that returned."""
+        """What went wrong, for a person; "" if nothing did."""
         where = f", at `{self.line}`" if self.line else ""
         return {
             "returned": "",
@@ -73,6 +83,7 @@ class Outcome:
             "exited": f"tried to end Python ({self.text}); return a value instead",
             "died": f"ended the Python process ({self.text})",
             "missing": "is not defined",
+            "cut off": "",
         }[self.how]
 
 
@@ -91,6 +102,30 @@ class _Counter(io.TextIOBase):
     def write(self, text: str) -> int:
         self.written += len(text)
         return len(text)
+
+
+class Memory:
+    """Measures what is allocated while it is open: `peak`, in bytes beyond the start.
+
+    Python and NumPy tell tracemalloc what they allocate; PyTorch does not. `peak` stays None
+    where the code inside ends the tracing.
+    """
+
+    peak: int | None = None
+
+    def __enter__(self) -> Memory:
+        self.begun = not tracemalloc.is_tracing()
+        if self.begun:
+            tracemalloc.start()
+        tracemalloc.reset_peak()
+        self.before, _ = tracemalloc.get_traced_memory()
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        if tracemalloc.is_tracing():
+            self.peak = max(tracemalloc.get_traced_memory()[1] - self.before, 0)
+            if self.begun:
+                tracemalloc.stop()
 
 
 @contextlib.contextmanager
@@ -116,11 +151,18 @@ def time_limit(seconds: float):
 
 
 def call(
-    function: Callable, args: tuple, kwargs: dict[str, Any], seconds: float = SECONDS
+    function: Callable,
+    args: tuple,
+    kwargs: dict[str, Any],
+    seconds: float = SECONDS,
+    measured: bool = False,
 ) -> Outcome:
-    """Call `function` on copies of the arguments and report what came of it."""
-    given, process = copy.deepcopy(args), os.getpid()
-    counter = _Counter()
+    """Call `function` on copies of the arguments and report what came of it.
+
+    measured: find out the call's peak of memory, too, which makes it slower.
+    """
+    (given, options), process = copy.deepcopy((args, kwargs)), os.getpid()
+    counter, memory = _Counter(), Memory()
     # The caller's own settings do not reach the student's code, nor the reverse.
     with (
         contextlib.redirect_stdout(counter),
@@ -131,11 +173,13 @@ def call(
         warnings.simplefilter("always")
         try:
             with time_limit(seconds):
-                result = ("returned", plain(function(*given, **copy.deepcopy(kwargs))), "", "")
+                with memory if measured else contextlib.nullcontext():
+                    value = function(*given, **options)
+                result = ("returned", plain(value), "", "")
         except KeyboardInterrupt:
             raise  # the person at the keyboard wants it to stop
         except OutOfTime:
-            result = ("timeout", None, f"{seconds:g}", "")
+            result = ("cut off" if measured else "timeout", None, f"{seconds:g}", "")
         except SystemExit as error:
             result = ("exited", None, f"SystemExit({error.code!r})", "")
         except BaseException as error:
@@ -144,7 +188,7 @@ def call(
         os._exit(0)  # a child that the function forked has come back: only its parent counts
     changed = tuple(i for i, (a, b) in enumerate(zip(args, given, strict=True)) if _differ(a, b))
     warned = tuple(dict.fromkeys(_message(w.message) for w in caught))[:5]
-    return Outcome(*result, changed, counter.written, warned)
+    return Outcome(*result, changed, counter.written, warned, memory.peak)
 
 
 def _message(error: BaseException | str) -> str:

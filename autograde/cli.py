@@ -101,7 +101,9 @@ def check_file(
         raise CannotRun(f"{path.name}: a notebook (.ipynb) or a .py file is wanted")
     wanted = _wanted(only, chapter)
     with StudentFile(path) as student:
-        asked = wanted or [e for e in exercises() if e.name in {*student.names, *_asked(path)}]
+        asked, given = _marked(path)
+        there = {*student.names, *asked} - given
+        asked = wanted or [e for e in exercises() if e.name in there]
         if not asked:
             known = ", ".join(e.name for e in exercises())
             failed = "; ".join(student.problems)
@@ -130,13 +132,15 @@ def _wanted(only: list[str] | None, chapter: str | None) -> list[Exercise]:
     return wanted
 
 
-def _asked(path: Path) -> set[str]:
-    """The exercises that a notebook asks for, by nbgrader's marks."""
+def _marked(path: Path) -> tuple[set[str], set[str]]:
+    """The exercises that a notebook asks for, and those that it gives, by nbgrader's marks."""
     if path.suffix != ".ipynb":
-        return set()
+        return set(), set()
     cells = notebook_cells(path.name, path.read_text(encoding="utf-8-sig"))
     marks = [mark(cell) for cell in cells]
-    return {found.get("grade_id") for found in marks if found.get("solution")}
+    asked = {str(found.get("grade_id")) for found in marks if found.get("solution")}
+    locked = {str(found.get("grade_id")) for found in marks if found.get("locked")}
+    return asked, {name.removeprefix("given_") for name in locked if name.startswith("given_")}
 
 
 def _build(options: argparse.Namespace) -> int:

@@ -6,15 +6,16 @@ import copy
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from autograde.calls import Outcome, call
+from autograde.calls import MEASURED, Outcome, call
 from autograde.exercise import Claim, Exercise
 from autograde.values import Mismatch, conform, difference, plain, size
 
-Call = Callable[[tuple, dict[str, Any], float], Outcome]  # (args, kwargs, seconds)
+Call = Callable[[tuple, dict[str, Any], float, bool], Outcome]  # (args, kwargs, seconds, measured)
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,8 @@ class Finding:
 class Record:
     """One examined call: what came of it, and what the reference gives.
 
-    fault: "value" (another result, or none), else "changed" (an argument), else "warned"
-        (where that is forbidden), else "".
+    fault: "value" (another result, or none), else "changed" (an argument), else "hungry" (it
+        held more than `limit` bytes), else "warned" (where that is forbidden), else "".
     """
 
     args: tuple
@@ -45,6 +46,7 @@ class Record:
     outcome: Outcome
     expected: Any
     fault: str
+    limit: int | None = None
 
 
 class ClaimBroken(Exception):
@@ -93,15 +95,34 @@ class Probe:
         """Call the function and compare with the reference, up to rounding."""
         self._examine(args, kwargs, compare=True, rtol=rtol, atol=atol)
 
+    def holds_at_most(self, limit: int, *args: Any, **kwargs: Any) -> None:
+        """Call the function and see that it never holds more than `limit` bytes of its own.
+
+        What Python and NumPy allocate is counted, the result included; PyTorch's tensors are not.
+        After some seconds the call is cut off, and what it held until then counts.
+        """
+        self._examine(args, kwargs, limit=limit)
+        outcome = self.records[-1].outcome
+        if outcome.how in ("returned", "cut off") and outcome.exceeds(limit):
+            detail = "its memory cannot be measured: does it end tracemalloc's tracing?"
+            if outcome.peak is not None:
+                held, enough = outcome.peak / 1e6, limit / 1e6
+                detail = f"at its peak the call held {held:.1f} MB; {enough:.1f} MB are plenty"
+            self.fail(detail, *args, **kwargs)
+
     def fail(self, detail: str, *args: Any, expected: Any = None, got: Any = None, **kwargs):
         """Report that the claim does not hold for these arguments."""
         self.findings.append(Finding(args, kwargs, detail, expected, got))
 
-    def _examine(self, args, kwargs, compare=False, rtol=None, atol=None) -> tuple[bool, Any]:
+    def _examine(
+        self, args, kwargs, compare=False, rtol=None, atol=None, limit=None
+    ) -> tuple[bool, Any]:
         """(could the result be read as what the exercise returns?, the result)"""
         exercise = self.exercise
         args, kwargs = copy.deepcopy((args, kwargs))  # the claim may go on with its arrays
-        outcome = self._call(args, kwargs, exercise.seconds)
+        measured = limit is not None
+        seconds = min(exercise.seconds, MEASURED) if measured else exercise.seconds
+        outcome = self._call(args, kwargs, seconds, measured)
         expected = plain(exercise.reference(*args, **kwargs))
         text, value, usable = outcome.says(), outcome.value, False
         if outcome.returned:
@@ -112,8 +133,8 @@ class Probe:
                 text = _worded(exercise, difference(value, expected, rtol, atol))
             except Mismatch as mismatch:
                 text = str(mismatch)
-        fault = "value" if text else exercise.side_effect(outcome)
-        self.records.append(Record(args, kwargs, outcome, expected, fault))
+        fault = "value" if text else exercise.side_effect(outcome, limit)
+        self.records.append(Record(args, kwargs, outcome, expected, fault, limit))
         if text and (compare or not usable):
             got = value if outcome.returned else None
             told = None if exercise.secret else expected
@@ -191,4 +212,4 @@ def examine(exercise: Exercise, call: Call, seeds: tuple[int, ...] = (0,)) -> Ex
 
 def local(function: Callable) -> Call:
     """Examine a function of this very process."""
-    return lambda args, kwargs, seconds: call(function, args, kwargs, seconds)
+    return partial(call, function)

@@ -92,9 +92,16 @@ class Exercise:
 
         return add
 
-    def side_effect(self, outcome: Outcome) -> str:
-        """What a call did besides returning that it should not: "changed", "warned" or ""."""
-        return "changed" if outcome.changed else "warned" if self.quiet and outcome.warned else ""
+    def side_effect(self, outcome: Outcome, limit: int | None = None) -> str:
+        """What a call did besides returning that it should not.
+
+        "changed" (an argument), "hungry" (held more than `limit` bytes), "warned" or "".
+        """
+        if outcome.changed:
+            return "changed"
+        if outcome.exceeds(limit):
+            return "hungry"
+        return "warned" if self.quiet and outcome.warned else ""
 
     def all_claims(self) -> list[Claim]:
         """The claims as written, then those that are made for a whole kind of exercise."""

@@ -75,9 +75,9 @@ def _of_all(pairs: list[Pair]) -> str:
     if max((want.size for _, want in pairs), default=0) < 2:
         return ""
     if all(got.ndim >= 2 and _agree(np.swapaxes(got, -1, -2), want) for got, want in pairs):
-        return "The result is the transpose of the expected one: queries are rows, keys columns."
+        return "The result is the transpose of the expected one: rows and columns are swapped."
     if all(got.dtype == bool == want.dtype and _agree(~got, want) for got, want in pairs):
-        return "Every entry is the opposite of the expected one: True means may attend."
+        return "Every entry is the opposite of the expected one: True and False are swapped."
     ratios = [_ratio(got, want) for got, want in pairs]
     if ratios[0] and all(ratio and abs(ratio - ratios[0]) < 1e-3 for ratio in ratios):
         return f"Every number is {ratios[0]:.4g} times the expected one."
@@ -95,7 +95,8 @@ def _ratio(got: np.ndarray, want: np.ndarray) -> float:
         return 0.0
     if not np.isfinite(want).all() or not np.isfinite(got).all():
         return 0.0
-    ratio = float(np.median(got[used] / want[used]))
+    with np.errstate(all="ignore"):  # a number may be tiny
+        ratio = float(np.median(got[used] / want[used]))
     plain = abs(ratio) > 0.01 < abs(ratio - 1)
     return ratio if plain and _agree(got, ratio * want) else 0.0
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from autograde.examination import Examination, Record
+from autograde.values import is_tensor, plain
 
 LARGE, LONG = 50, 100
 
@@ -40,6 +41,7 @@ def traits(examination: Examination, record: Record) -> set[str]:
     """What is true of a record's arguments, in words."""
     names = examination.exercise.parameters
     known = {**dict(zip(names, record.args, strict=False)), **record.kwargs}
+    known = {name: plain(value) if is_tensor(value) else value for name, value in known.items()}
     return {trait for trait, holds in TRAITS.items() if holds(known)}
 
 
@@ -64,10 +66,13 @@ def _surplus(known: dict[str, Any]) -> int:
     if isinstance(known.get("n_query"), int):
         keys = known.get("n_key")
         return 0 if keys is None else keys - known["n_query"]
-    if "q" in known and "k" in known:
+    if all(isinstance(known.get(name), np.ndarray) for name in "qk"):
         return known["k"].shape[-2] - known["q"].shape[-2]
-    scores = known.get("scores", known.get("allowed"))
-    return scores.shape[-1] - scores.shape[-2] if isinstance(scores, np.ndarray) else 0
+    if "allowed" not in known:
+        return 0  # rows and columns of other arrays need not be queries and keys
+    scores = known.get("scores", known["allowed"])
+    matrix = isinstance(scores, np.ndarray) and scores.ndim > 1
+    return scores.shape[-1] - scores.shape[-2] if matrix else 0
 
 
 def _longest(known: dict[str, Any]) -> int:

@@ -16,10 +16,12 @@ from autograde.calls import Outcome, call
 from autograde.wire import decode, encode, encode_outcome
 
 
-def ask(name: str, args: tuple, kwargs: dict[str, Any], seconds: float) -> str:
+def ask(
+    name: str, args: tuple, kwargs: dict[str, Any], seconds: float, measured: bool = False
+) -> str:
     """The request to call `name` with these arguments, as one line of text."""
-    body = {"name": name, "args": encode(args), "kwargs": encode(kwargs), "seconds": seconds}
-    return json.dumps(body)
+    given = {"args": encode(args), "kwargs": encode(kwargs)}
+    return json.dumps({"name": name, **given, "seconds": seconds, "measured": measured})
 
 
 # Made before any code of the student's runs: afterwards nothing here may work any more.
@@ -50,7 +52,8 @@ def _answer(namespace: Mapping[str, Any], request: str) -> str:
         text = f"{name} is no function but a {type(function).__name__}"
         return encode_outcome(Outcome("raised", "TypeError", text))
     args, kwargs = decode(asked["args"], True), decode(asked["kwargs"], True)
-    return encode_outcome(call(function, tuple(args), kwargs, asked["seconds"]))
+    how = asked["seconds"], asked["measured"]
+    return encode_outcome(call(function, tuple(args), kwargs, *how))
 
 
 def answer_all(namespace: Mapping[str, Any], text: str) -> str:

@@ -48,7 +48,9 @@ class StudentFile:
     def function(self, name: str) -> Call:
         """The function of that name, as `examine` wants it."""
 
-        def call(args: tuple, kwargs: dict[str, Any], seconds: float) -> Outcome:
+        def call(
+            args: tuple, kwargs: dict[str, Any], seconds: float, measured: bool = False
+        ) -> Outcome:
             if name not in self.names:
                 return Outcome("missing")
             if self.process is None:
@@ -56,7 +58,7 @@ class StudentFile:
                     self._start()
                 except CannotRun as error:
                     return Outcome("died", text=str(error))
-            return self._call(ask(name, args, kwargs, seconds), seconds)
+            return self._call(ask(name, args, kwargs, seconds, measured), seconds)
 
         return call
 

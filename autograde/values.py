@@ -130,7 +130,7 @@ def _conform_array(value: Any, like: np.ndarray, exact_dtype: bool) -> np.ndarra
     if value.shape != like.shape:
         raise Mismatch(f"the shape is {value.shape}; {like.shape} was expected")
     if like.dtype.kind == "b" and value.dtype.kind != "b":
-        raise Mismatch(f"the dtype is {value.dtype}; a mask is bool (True = may attend)")
+        raise Mismatch(f"the dtype is {value.dtype}; bool (True or False) was expected")
     if like.dtype.kind in "iu" and value.dtype.kind not in "iu":
         raise Mismatch(f"the dtype is {value.dtype}; integers were expected")
     if exact_dtype and value.dtype != like.dtype:

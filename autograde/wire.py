@@ -93,7 +93,7 @@ def decode_outcome(text: str) -> Outcome:
     try:
         data = json.loads(text)
         how = data["how"]
-        if how not in ("returned", "raised", "timeout", "exited", "missing"):
+        if how not in ("returned", "raised", "timeout", "exited", "missing", "cut off"):
             raise ValueError(how)
         return Outcome(
             how=how,
@@ -103,6 +103,7 @@ def decode_outcome(text: str) -> Outcome:
             changed=tuple(int(index) for index in data["changed"]),
             printed=int(data["printed"]),
             warned=tuple(str(text)[:200] for text in data["warned"][:5]),
+            peak=None if data["peak"] is None else int(data["peak"]),
         )
     except Exception as error:  # the reply comes from the student's process: trust nothing
         return Outcome("died", text=f"its reply made no sense: {type(error).__name__}")

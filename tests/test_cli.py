@@ -195,6 +195,15 @@ def test_the_command_itself(tmp_path):
     assert "0 of 1 functions are right; 0 of 4 points" in done.stdout
 
 
+def test_what_a_notebook_gives_is_not_asked(check):
+    cells = json.loads(notebook(RIGHT, locked=True, grade_id="given_causal_mask"))
+    answer = json.loads(notebook("", solution=True, grade_id="masked_softmax"))
+    cells["cells"] += answer["cells"]
+    status, data = check(json.dumps(cells), name="answers.ipynb")
+    assert status == 1
+    assert list(data["functions"]) == ["masked_softmax"]
+
+
 def test_what_notebooks_and_modules_may_do(check):
     cells = (
         "%%time\nimport numpy as np",

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import sys
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 import autograde
 from autograde import specimens
+from autograde.bank import Answer, recognise
 from autograde.calls import Outcome, call
 from autograde.checking import ClaimsFail
 from autograde.examination import Examination, Finding, Record, examine, local
@@ -559,3 +561,120 @@ def test_a_specimen_crosses_to_another_process_and_shows_itself():
         decode({"specimen": ["write", {"dict": {}}]}, arguments=True)
     with pytest.raises(ValueError, match="unknown tag"):  # a student's result is never one
         decode(encode(sent))
+
+
+# Memory ----------------------------------------------------------------------------------
+
+
+def test_the_peak_of_a_call_is_measured_where_it_is_asked_for():
+    def hungry(n):
+        return np.ones((n, n)).sum() + np.ones((n, n)).sum()  # one after the other
+
+    assert call(hungry, (300,), {}).peak is None
+    for _ in range(2):  # what an earlier call held does not count
+        peak = call(hungry, (300,), {}, measured=True).peak
+        assert 300 * 300 * 8 <= peak < 1.1 * 300 * 300 * 8
+    assert call(lambda: 1 / 0, (), {}, measured=True).says().startswith("raised ZeroDivisionError")
+    assert not tracemalloc.is_tracing()
+
+
+def test_the_peak_does_not_depend_on_a_tracing_that_was_there_before():
+    tracemalloc.start()
+    try:
+        kept = np.ones(10**6)
+        np.ones(10**6)  # a peak of its own
+        peak = call(lambda: np.ones(1000).sum(), (), {}, measured=True).peak
+        assert 8000 <= peak < 20_000
+        assert tracemalloc.is_tracing()
+        assert kept.all()
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_peak_travels():
+    request = ask("ones", (1000,), {}, 5.0, measured=True)
+    outcome = decode_outcome(answer({"ones": np.ones}, request))
+    assert 8000 <= outcome.peak < 20_000
+    request = ask("ones", (1000,), {}, 5.0)
+    assert decode_outcome(answer({"ones": np.ones}, request)).peak is None
+
+
+def allocating(size):
+    """A right answer to causal_mask that allocates some bytes on the way."""
+
+    def causal_mask(n_query, n_key=None):
+        return np.ones(size, dtype=bool)[0] & reference.causal_mask(n_query, n_key)
+
+    return causal_mask
+
+
+def stopping(n_query, n_key=None):
+    tracemalloc.stop()
+    return reference.causal_mask(n_query, n_key)
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (allocating(50_000), ""),
+        (allocating(900_000), "at its peak the call held 0.9 MB; 0.1 MB are plenty"),
+        (stopping, "its memory cannot be measured"),
+        (lambda n, m=None: None, "None (is a `return` missing?) came back"),
+    ],
+)
+def test_a_claim_about_memory(function, says):
+    frugal = replace(find("causal_mask"), claims=[])
+
+    @frugal.claim("little memory is held")
+    def _(probe, rng):
+        probe.equals(2)  # is not measured
+        probe.holds_at_most(100_000, 2, n_key=3)
+
+    found = examine(frugal, local(function))
+    assert found.passed == (not says)
+    assert says in report(found).text()
+    if "MB" in says:
+        assert [record.fault for record in found.records] == ["", "hungry"]
+
+
+def test_slow_code_is_cut_off_while_it_is_measured_and_not_called_wrong(monkeypatch):
+    def slow(size):
+        held = np.ones(size)
+        while True:
+            held.sum()
+
+    frugal = replace(
+        find("causal_mask"), claims=[], reference=lambda size: True, takes_arrays=False
+    )
+
+    @frugal.claim("little memory is held")
+    def _(probe, rng):
+        probe.holds_at_most(100_000, 1000)
+        probe.holds_at_most(100_000, 20_000)
+
+    monkeypatch.setattr("autograde.examination.MEASURED", 0.2)
+    found = examine(frugal, local(slow))
+    assert [record.outcome.how for record in found.records] == ["cut off"] * 2
+    assert [record.fault for record in found.records] == ["", "hungry"]
+    assert not found.stopped
+    assert "at its peak the call held 0.2 MB" in found.results[0].finding.detail
+    request = ask("slow", (1000,), {}, 0.2, measured=True)
+    assert decode_outcome(answer({"slow": slow}, request)).how == "cut off"
+
+
+def test_a_mistake_that_costs_memory_is_recognised(monkeypatch):
+    frugal = replace(find("causal_mask"), claims=[])
+
+    @frugal.claim("little memory is held")
+    def _(probe, rng):
+        probe.holds_at_most(100_000, 2)
+        probe.holds_at_most(100_000, 9)
+
+    def large_when_long(n_query, n_key=None):
+        return allocating(200_000 if n_query > 2 else 1)(n_query, n_key)
+
+    known = Answer("causal_mask", allocating(150_000)), Answer("causal_mask", large_when_long)
+    monkeypatch.setattr("autograde.bank.misconceptions", lambda exercise: known)
+    for size, answer_ in ((900_000, known[0]), (10, None)):
+        assert recognise(examine(frugal, local(allocating(size)))) is answer_
+    assert recognise(examine(frugal, local(large_when_long))) is known[1]

@@ -49,6 +49,20 @@ PROMISED = {
         "decoder_logits(tokens, params, n_heads)",
         "decoder_parameters(config)",
     ],
+    "09-variants": [
+        "sliding_window_mask(n, window)",
+        "strided_mask(n, window, stride)",
+        "alibi_bias(n, n_heads)",
+        "grouped_query_attention(q, k, v, allowed)",
+        "axial_causal_attention(q, k, v)",
+        "ring_append(k_cache, v_cache, k_new, v_new, position)",
+        "ring_positions(position, capacity)",
+    ],
+    "10-memory": [
+        "merge_softmax(a, b)",
+        "flash_attention(q, k, v, block_query, block_key, causal=True)",
+        "visible_blocks(n, block_query, block_key)",
+    ],
 }
 
 

@@ -42,9 +42,9 @@ def foreseen(
     """The requests that examining a right answer makes."""
     requests, right = [], local(exercise.reference)
 
-    def call(args: tuple, kwargs: dict[str, Any], limit: float) -> Outcome:
-        requests.append(remote.ask(name, args, kwargs, min(limit, seconds)))
-        return right(args, kwargs, limit)
+    def call(args: tuple, kwargs: dict[str, Any], limit: float, measured: bool) -> Outcome:
+        requests.append(remote.ask(name, args, kwargs, min(limit, seconds), measured))
+        return right(args, kwargs, limit, measured)
 
     examine(exercise, call, seeds)
     return tuple(requests)

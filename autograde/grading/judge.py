@@ -166,12 +166,14 @@ class Judge(Execute):
         end = self.space.spent + PATIENCE * limit
         answer = Ahead(self.space.call, foreseen(exercise, name, limit, GRADE_SEEDS))
 
-        def call(args: tuple, kwargs: dict[str, Any], seconds: float) -> Outcome:
+        def call(
+            args: tuple, kwargs: dict[str, Any], seconds: float, measured: bool = False
+        ) -> Outcome:
             left = end - self.space.spent
             if left <= 0:
                 return Outcome("timeout", text=f"{PATIENCE * limit:g}")
             short = min(seconds, limit, max(left, 0.1))
-            outcome = answer(ask(name, args, kwargs, short), short)
+            outcome = answer(ask(name, args, kwargs, short, measured), short)
             if outcome.how == "timeout" and short < limit:  # all calls together were too slow
                 return Outcome("timeout", text=f"{PATIENCE * limit:g}")
             return outcome
