@@ -161,7 +161,9 @@ def call(
 
     measured: find out the call's peak of memory, too, which makes it slower.
     """
-    (given, options), process = copy.deepcopy((args, kwargs)), os.getpid()
+    # One by one: an array that is given twice does not change the other when it changes.
+    given = tuple(map(copy.deepcopy, args))
+    options, process = {key: copy.deepcopy(value) for key, value in kwargs.items()}, os.getpid()
     counter, memory = _Counter(), Memory()
     # The caller's own settings do not reach the student's code, nor the reverse.
     with (

@@ -119,7 +119,8 @@ class Probe:
     ) -> tuple[bool, Any]:
         """(could the result be read as what the exercise returns?, the result)"""
         exercise = self.exercise
-        args, kwargs = copy.deepcopy((args, kwargs))  # the claim may go on with its arrays
+        args = tuple(map(copy.deepcopy, args))  # the claim may go on with its arrays
+        kwargs = {key: copy.deepcopy(value) for key, value in kwargs.items()}
         measured = limit is not None
         seconds = min(exercise.seconds, MEASURED) if measured else exercise.seconds
         outcome = self._call(args, kwargs, seconds, measured)

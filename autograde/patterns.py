@@ -19,7 +19,8 @@ def pattern(examination: Examination) -> str:
     if len(wrong) < 2 or len(right) < 2:
         return ""
     telling = set.intersection(*wrong) - set.union(*right)
-    return next((f"It is wrong exactly for {trait}." for trait in TRAITS if trait in telling), "")
+    trait = next((trait for trait in TRAITS if trait in telling), "")
+    return f"Of the inputs tried, it is wrong exactly for {trait}." if trait else ""
 
 
 TRAITS = {
@@ -32,7 +33,9 @@ TRAITS = {
     "fewer keys than queries": lambda known: _surplus(known) < 0,
     "different numbers of queries and keys": lambda known: _surplus(known) != 0,
     "float32 inputs": lambda known: any(a.dtype == np.float32 for a in _floats(known)),
-    f"numbers of {LARGE} and more": lambda known: any(_large(a) for a in _floats(known)),
+    f"inputs with a number of {LARGE} or more": lambda known: any(
+        _large(a) for a in _floats(known)
+    ),
     f"{LONG} and more positions": lambda known: _longest(known) >= LONG,
 }
 

@@ -18,6 +18,7 @@ from autograde.values import DType, Opaque, is_tensor, number, size
 
 PRINTS = 2000  # characters; more than this in one call is worth a word
 LONGEST = 40  # numbers of an array of three or more axes that is still written out
+SMALL = 1e-2  # where no number is larger, four decimals do not show them
 WIDEST = 12  # rows and columns of an array that is still shown as a picture
 
 
@@ -198,7 +199,9 @@ def show(value: Any) -> str:
         if size(value) > (WIDEST**2 if value.ndim < 3 else LONGEST):
             return f"array of shape {value.shape}, {value.dtype}"
         value = value.astype(int) if value.dtype == bool else value
-        text = np.array2string(value, precision=4, suppress_small=True, separator=", ")
+        value = value + 0.0 if value.dtype.kind == "f" else value  # no -0
+        small = value.size and np.abs(value[np.isfinite(value)]).max(initial=0) < SMALL
+        text = np.array2string(value, precision=4, suppress_small=not small, separator=", ")
         narrow = value.dtype.kind == "f" and value.dtype != np.float64 and value.size
         return f"{text}  ({value.dtype})" if narrow else text
     if isinstance(value, Specimen):

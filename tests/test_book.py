@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import re
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -321,3 +322,31 @@ def test_bibliography_entries_become_list_items():
     assert 'role="listitem"' in repair(broken)
     assert "doc-biblioentry" not in repair(broken)
     assert repair("<p>role</p>") == "<p>role</p>"
+
+
+# --- the table of the sources -----------------------------------------------------------
+
+SECTIONS = {"article-one": 23, "article-two": 5, "article-three": 8}
+
+
+def source_faults(articles: list[dict], pages: dict[str, str]) -> list[str]:
+    """What is wrong with the table that says where the book treats each source's sections."""
+    counts = {article["key"]: len(article["section"]) for article in articles}
+    faults = [f"{counts} are not the sections {SECTIONS}"] if counts != SECTIONS else []
+    for section in (section for article in articles for section in article["section"]):
+        faults += [f"{section['heading']}: nowhere"] if not section["where"] else []
+        for where in section["where"]:
+            page, _, label = where.partition("#")
+            known = sections(pages[page]) if page in pages else {"": "a page to come"}
+            faults += [f"{section['heading']}: {where}"] if label not in known else []
+    return faults
+
+
+def test_every_section_of_the_sources_has_its_place():
+    articles = tomllib.loads((ROOT / "book/sources.toml").read_text("utf-8"))["article"]
+    pages = {page.stem: page.read_text("utf-8") for page in PAGES}
+    assert source_faults(articles, pages) == []
+    first = articles[0]["section"][0]
+    for damage in ([], ["03-causal-mask"], ["03-causal-mask#ch03-nowhere"], ["08-kv#somewhere"]):
+        changed = [{**articles[0], "section": [{**first, "where": damage}]}, *articles[1:]]
+        assert len(source_faults(changed, pages)) == 2  # the count, and the place

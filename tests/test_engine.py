@@ -428,7 +428,7 @@ def test_what_the_failing_inputs_have_in_common(name, wrong_for, says):
         return [r + 0.321 for r in result] if isinstance(result, tuple) else ~(result > 0.5)
 
     text = " ".join(examined(name, function).text().split())
-    assert (f"It is wrong exactly for {says}" in text) if says else ("exactly" not in text)
+    assert (f"it is wrong exactly for {says}" in text) if says else ("exactly" not in text)
 
 
 def test_a_result_of_an_earlier_call_is_noticed():
@@ -678,3 +678,14 @@ def test_a_mistake_that_costs_memory_is_recognised(monkeypatch):
     for size, answer_ in ((900_000, known[0]), (10, None)):
         assert recognise(examine(frugal, local(allocating(size)))) is answer_
     assert recognise(examine(frugal, local(large_when_long))) is known[1]
+
+
+def test_an_argument_that_is_given_twice_is_two_arguments():
+    """As it is in another process, where every argument is decoded by itself."""
+
+    def halves_q(q, k):
+        q /= 2
+        return q @ k.T
+
+    x = np.ones((1, 2))
+    assert call(halves_q, (x, x), {}).value == 1

@@ -141,6 +141,7 @@ def _(probe, rng):
     for shape in ((4,), (2, 3)):
         probe.equals(*with_zeros(rng, *shape, vocab=6))
         probe.equals(*with_an_impossible_token(rng, *shape, vocab=6))
+    probe.equals(*with_an_impossible_token(rng, 1200, vocab=3))  # a large loss, divided by 1200
 
 
 @perplexity.claim("a long text is no harder than a short one")
@@ -221,15 +222,10 @@ def _(probe, rng):
     probe.equals(specimens.running_mean, np.zeros((2, 1)))
     probe.equals(specimens.running_mean, np.array([[1.0, 2.0], [0.1, -0.3], [0.7, 0.2]]))
     probe.equals(specimens.ignores, np.array([[1.0, 2.0], [3.0, 4.0]]))
-    for n, d_in, dtype in (
-        (3, 2, "float64"),
-        (5, 3, "float32"),
-        (4, 1, "float64"),
-        (2, 4, "float32"),
-    ):
+    for n, d_in, dtype in ((3, 2, "float64"), (4, 1, "float64"), (4, 3, "float32")):
         pattern = rng.random((n, n)) < 0.5
         probe.equals(reads(pattern), rng.normal(size=(n, d_in)).astype(dtype))
-    x = rng.normal(size=(4, 3))
+    x = rng.normal(size=(3, 2))  # small ones: the function is called for every change of every row
     probe.equals(specimens.magnitudes, x)
     probe.equals(specimens.attends.using(fill=-np.inf), x)
     probe.equals(specimens.masks_weights, x)
@@ -240,42 +236,42 @@ def _(probe, rng):
     far = specimens.excess.using(level=10_000)
     probe.equals(far, np.array([[1.0]]))
     probe.equals(far, np.array([[2.0, -1.0], [-3.0, 0.0]]))
-    probe.equals(far, rng.normal(size=(4, 2)))
+    probe.equals(far, rng.normal(size=(3, 2)))
 
 
 @influence.claim("what only a small change shows is found")
 def _(probe, rng):
     probe.equals(specimens.counter, np.array([[0.0]]))
     probe.equals(specimens.counter, np.array([[500.0], [0.0]]))
-    probe.equals(specimens.counter, rng.integers(0, 3, size=(4, 2)) * 500.0)
+    probe.equals(specimens.counter, rng.integers(0, 3, size=(3, 2)) * 500.0)
 
 
 @influence.claim("what only a change of a single feature shows is found")
 def _(probe, rng):
     probe.equals(specimens.contrasts, np.array([[1.0, 1.0]]))
     probe.equals(specimens.contrasts, np.repeat([[2.0], [0.0], [-1.0]], 2, axis=1))
-    for feature in (0, 1, 3):
-        probe.equals(specimens.one_feature.using(feature=feature), rng.normal(size=(3, 4)))
-    probe.equals(specimens.contrasts, np.repeat(rng.integers(1, 9, size=(4, 1)), 4, 1) * 1.0)
+    for feature in (0, 1, 2):
+        probe.equals(specimens.one_feature.using(feature=feature), rng.normal(size=(2, 3)))
+    probe.equals(specimens.contrasts, np.repeat(rng.integers(1, 9, size=(3, 1)), 3, 1) * 1.0)
 
 
 @influence.claim("what only a change of all features at once shows is found")
 def _(probe, rng):
     probe.equals(specimens.products, np.array([[0.0, 0.0]]))
     probe.equals(specimens.products, np.array([[0.0, 0.0], [1.0, 2.0], [0.0, 0.0]]))
-    probe.equals(specimens.products, np.zeros((3, 3)))
+    probe.equals(specimens.products, np.zeros((2, 3)))
 
 
 @influence.claim("what only a change of sign shows is found")
 def _(probe, rng):
     probe.equals(specimens.signs, np.array([[2.0]]))
     probe.equals(specimens.smallest, np.array([[1.0], [2.0], [3.0]]))
-    probe.equals(specimens.signs, rng.integers(1, 9, size=(4, 2)) * 1.0)
+    probe.equals(specimens.signs, rng.integers(1, 9, size=(3, 2)) * 1.0)
 
 
 @influence.claim("the slightest difference counts")
 def _(probe, rng):
     faint = specimens.whispers.using(loudness=1e-12)
     probe.equals(faint, np.array([[1.0], [2.0]]))
-    probe.equals(faint, rng.uniform(1, 3, size=(4, 2)))
+    probe.equals(faint, rng.uniform(1, 3, size=(3, 2)))
     probe.equals(specimens.whispers.using(loudness=1e-20), np.zeros((3, 1)))

@@ -90,6 +90,9 @@ def _(probe, rng):
     _closed(probe, np.array([[-inf, 0.0]]), -1)
     _closed(probe, np.array([[1.0, -inf, 2.0], [-inf, -3.0, -inf]]), -1)
     _closed(probe, np.array([[1.0, -inf], [-inf, 2.0], [3.0, 0.5]]), 0)
+    for low in (-1e10, -1e30):  # lower than the number, often -1e9, that is put for -inf
+        for dtype in (np.float64, np.float32):
+            _closed(probe, np.array([[-inf, low]], dtype=dtype), -1)
     for shape, axis in (((3, 4), -1), ((2, 3, 4), -1), ((2, 3, 4), 1)):
         keep = np.moveaxis(some_mask(rng, *np.delete(shape, axis), shape[axis]), -1, axis)
         for dtype in (np.float64, np.float32):
@@ -126,9 +129,10 @@ scaled_scores = Exercise(
 def _(probe, rng):
     probe.equals(np.array([[2.0]]), np.array([[3.0]]))
     probe.equals(np.array([[1.0, 2.0, 0.0, 1.0]]), np.array([[3.0, 1.0, 5.0, 1.0]]))
-    probe.equals(X, X)
+    probe.equals(X, X.copy())
     probe.equals(np.array([[1.0, 2.0], [0.0, 1.0]]), np.array([[1.0, 0.0], [3.0, 1.0]]))
     probe.equals(np.array([[1.0, 2.0, 4.0]]), np.array([[1.0, 0.0, 2.0], [3.0, 1.0, -1.0]]))
+    probe.equals(np.array([[30.0, -40.0]]), np.array([[50.0, -20.0], [-60.0, 10.0]]))
     for n_query, n_key, d_head in ((3, 3, 3), (2, 4, 3), (4, 2, 5), (3, 5, 64), (1, 6, 8)):
         for dtype in (np.float64, np.float32):
             probe.equals(*_qk(rng, (), n_query, n_key, d_head, dtype))
@@ -197,7 +201,7 @@ def _(probe, rng):
     probe.equals(X[:1], X[:1], X[:1])
     probe.equals(X[:2], X[:2], 2 * X[:2])
     probe.equals(np.array([[2.0, 0.0, 0.0, 0.0]]), np.eye(4)[:2], np.eye(2))
-    probe.equals(X, X, X)
+    probe.equals(X, X.copy(), X.copy())
     for sizes in ((3, 3, 2, 2), (3, 3, 3, 3), (2, 4, 3, 5), (4, 2, 5, 1), (3, 5, 64, 2)):
         for dtype in (np.float64, np.float32):
             probe.equals(*qkv(rng, (), *sizes, dtype))

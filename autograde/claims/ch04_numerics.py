@@ -73,6 +73,8 @@ def _(probe, rng):
     inf = np.inf
     probe.equals(np.array([0.0, -inf]))
     probe.equals(np.array([[1.0, -inf, 2.0], [-inf, -inf, -7.0]]))
+    for low in (-2e9, -2e30):  # lower than what may stand in for -inf
+        probe.equals(np.array([low, -inf]))
     for dtype in (np.float64, np.float32):
         scores = np.where(some_mask(rng, 2, 4, 5), rng.normal(scale=2, size=(2, 4, 5)), -inf)
         probe.equals(scores.astype(dtype))
@@ -187,6 +189,7 @@ def _(probe, rng):
 def _(probe, rng):
     cases = [(np.array([[0.0, 1.0]]), np.array([[2.0, 3.0]]))]
     cases += [(np.array([[0.0, 0.0]]), np.array([[2.0, 3.0]]))]
+    cases += [(np.array([[0.0, 1.0]]), np.array([[1e8, 3.0]]))]  # a weight of 1e-9 is not 0
     weights = _weights(rng, 2, 3, 4)
     weights[0, 1] = 0
     cases += [(weights, rng.normal(size=weights.shape))]
@@ -281,16 +284,23 @@ def _(probe, rng):
     for n in (2, 4):
         q, k, v, _, d_out = _setting(rng, (), n, n, 3, 2)
         for query in range(n):
-            only = np.where(np.arange(n)[:, None] == query, d_out, 0)
-            args = (q, k, v, np.tri(n, dtype=bool), only)
-            got = probe(*args)
-            for name, part in zip(probe.exercise.returns[1:], got[1:], strict=True):
-                if differing(part[query + 1 :], np.zeros(part[query + 1 :].shape)).any():
-                    detail = f"only out[{query}] has a gradient, and query {query} does not see "
-                    detail += f"the keys after it; yet {name}[{query + 1}:] is not zero"
-                    probe.fail(
-                        detail, *args, expected=plain(probe.exercise.reference(*args)), got=got
-                    )
+            _no_gradient_after(probe, query, q, k, v, d_out)
+    # A weight of 1e-9 is not 0: a large value shows it.
+    eye, v = np.eye(2), np.array([[1.0, 2.0], [1e8, 0.0]])
+    _no_gradient_after(probe, 0, eye, eye, v, np.ones((2, 2)))
+
+
+def _no_gradient_after(probe, query: int, q, k, v, d_out) -> None:
+    """Under a causal mask only out[query] has a gradient; none may reach a later key."""
+    n = len(q)
+    only = np.where(np.arange(n)[:, None] == query, d_out, 0)
+    args = (q, k, v, np.tri(n, dtype=bool), only)
+    got = probe(*args)
+    for name, part in zip(probe.exercise.returns[1:], got[1:], strict=True):
+        if differing(part[query + 1 :], np.zeros(part[query + 1 :].shape)).any():
+            detail = f"only out[{query}] has a gradient, and query {query} does not see "
+            detail += f"the keys after it; yet {name}[{query + 1}:] is not zero"
+            probe.fail(detail, *args, expected=_right(probe, args), got=got)
 
 
 @masked_attention_backward.claim("a query with no allowed key gets zeros and gives none to others")
@@ -336,6 +346,11 @@ def _(probe, rng):
 
 @masked_attention_backward.claim("large scores are safe")
 def _(probe, rng):
+    for dtype in (np.float64, np.float32):  # query 0 has a score of -1e10, below a mask of -1e9
+        columns = ([1e5, 1e5], [-1e5, 1e5], [1, 2], [1, 1])
+        q, k, v, d_out = (np.array(column, dtype)[:, None] for column in columns)
+        for index in range(3):
+            _compare(probe, index, q, k, v, np.tri(2, dtype=bool), d_out)
     # So steep that one key gets all; integers, exact in float32 too. dq and dk are 0, or, where
     # two equal sums were rounded differently, nearly so.
     for heights in ([-180, 180], [180, 90], [-170, -90, 0, 100]):

@@ -76,6 +76,16 @@ def softmax_of_replaced_infinities(scores, axis=-1):
         return reference.softmax(scores, axis)
 
 
+@right("softmax")
+def softmax_by_pairs(scores, axis=-1):
+    """1 over the sum of e to the differences."""
+    rows = np.moveaxis(scores, axis, -1)
+    with np.errstate(all="ignore"):
+        differences = rows[..., None, :] - rows[..., :, None]
+        weights = 1 / np.exp(np.nan_to_num(differences, posinf=np.inf, neginf=-np.inf)).sum(-1)
+    return np.moveaxis(weights, -1, axis)
+
+
 # scaled_scores -------------------------------------------------------------------------
 
 
@@ -171,6 +181,15 @@ def attention_in_fortran_order(q, k, v):
 
 
 @right("attention")
+def attention_with_a_column_of_ones(q, k, v):
+    """The values get a column of ones, whose weighted sum is what all is divided by."""
+    scores = reference.scaled_scores(q, k)
+    exponentials = np.exp(scores - scores.max(-1, keepdims=True))
+    out = exponentials @ np.concatenate([v, np.ones((*v.shape[:-1], 1))], axis=-1)
+    return out[..., :-1] / out[..., -1:], exponentials / out[..., -1:]
+
+
+@right("attention")
 def attention_key_by_key(q, k, v):
     """One key at a time, with a running maximum (the online softmax of chapter 10)."""
     scores = reference.scaled_scores(q, k)
@@ -231,6 +250,18 @@ def entropy_of_clipped_weights(weights):
 def entropy_by_powers(weights):
     """The product of w to the w is e to minus the entropy, and 0 to the 0 is 1."""
     return -np.log(np.prod(weights.astype(float) ** weights, axis=-1))
+
+
+@right("entropy")
+def entropy_of_masked_arrays(weights):
+    weights = np.ma.masked_equal(weights, 0)
+    return -(weights * np.ma.log(weights)).sum(axis=-1).filled(0)
+
+
+@right("entropy")
+def entropy_without_its_nan(weights):
+    with np.errstate(all="ignore"):
+        return np.nansum(weights * -np.log(weights), axis=-1)
 
 
 @right("entropy")

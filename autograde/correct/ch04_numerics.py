@@ -62,6 +62,13 @@ def in_base_two(scores, axis=-1):
     return (shifted - np.log2(total)) * math.log(2)
 
 
+@right("log_softmax")
+def by_masked_arrays(scores, axis=-1):
+    scores = np.ma.masked_invalid(scores)
+    shifted = scores - scores.max(axis=axis, keepdims=True)
+    return (shifted - np.ma.log(np.ma.exp(shifted).sum(axis=axis, keepdims=True))).filled(-np.inf)
+
+
 # fill_value ----------------------------------------------------------------------------
 
 
@@ -91,6 +98,11 @@ def from_the_bits(dtype):
 @right("fill_value")
 def as_an_array(dtype):
     return np.array(np.finfo(dtype).min, dtype=dtype)
+
+
+@right("fill_value")
+def as_a_whole_number(dtype):
+    return -int(np.finfo(dtype).max)
 
 
 @right("fill_value")
@@ -142,6 +154,18 @@ def by_autograd(weights, d_weights):
     empty = torch.from_numpy(weights == 0).all(-1, keepdim=True)
     scores.masked_fill(empty, 0).softmax(-1).backward(torch.from_numpy(d_weights))
     return scores.grad
+
+
+@right("softmax_backward")
+def by_complex_steps(weights, d_weights):
+    """A score moves by an imaginary amount; the imaginary part of the loss is the derivative."""
+    out = np.zeros(weights.shape)
+    for j in range(weights.shape[-1]):
+        moved = weights.astype(complex)
+        moved[..., j] *= np.exp(1e-30j)
+        total = moved.sum(axis=-1, keepdims=True)
+        out[..., j] = (moved / np.where(total == 0, 1, total) * d_weights).sum(-1).imag / 1e-30
+    return out
 
 
 @right("softmax_backward")
@@ -211,11 +235,24 @@ def query_by_query(q, k, v, allowed, d_out):
 
 
 @right("masked_attention_backward")
+def by_vectorize(q, k, v, allowed, d_out):
+    def one(q, k, v, allowed, d_out):
+        _, weights = masked_attention(q, k, v, allowed)
+        d_scores = reference.softmax_backward(weights, d_out @ v.T) / np.sqrt(q.shape[-1])
+        return d_scores @ k, d_scores.T @ q, weights.T @ d_out
+
+    axes = "(q,d),(k,d),(k,e),(q,k),(q,e)->(q,d),(k,d),(k,e)"
+    allowed = np.broadcast_to(allowed, (*q.shape[:-1], k.shape[-2]))
+    return np.vectorize(one, signature=axes)(q, k, v, allowed, d_out)
+
+
+@right("masked_attention_backward")
 def with_scaled_queries(q, k, v, allowed, d_out):
     root = q.shape[-1] ** -0.5
     scaled = q * root
-    scores = np.where(allowed, scaled @ np.swapaxes(k, -2, -1), -1e9)
-    weights = np.exp(scores - scores.max(axis=-1, keepdims=True)) * allowed
+    scores = np.where(allowed, scaled @ np.swapaxes(k, -2, -1), -np.inf)
+    lowest = np.finfo(scores.dtype).min  # for a query with no key, whose largest is -inf
+    weights = np.exp(scores - np.maximum(scores.max(axis=-1, keepdims=True), lowest))
     weights /= np.maximum(weights.sum(axis=-1, keepdims=True), 1e-30)
     d_scores = reference.softmax_backward(weights, d_out @ np.swapaxes(v, -2, -1))
     dk, dv = (np.swapaxes(x, -2, -1) for x in (d_scores, weights))

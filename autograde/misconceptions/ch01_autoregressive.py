@@ -110,6 +110,13 @@ def one_sequence_only(log_probs, tokens):
 
 
 @wrong("sequence_log_prob")
+def every_row_with_every_token(log_probs, tokens):
+    """`log_probs[..., tokens]` takes all the tokens from every row, so each row counts once for
+    each token. Row t belongs to token t alone."""
+    return log_probs[..., tokens].sum(axis=(-2, -1))
+
+
+@wrong("sequence_log_prob")
 def zero_made_finite(log_probs, tokens):
     """A token of probability 0 gets a finite number from you. Its log probability is -inf, and
     so is that of the whole sequence: the model called this text impossible."""
@@ -264,6 +271,21 @@ def perplexity_shifted_once_more(log_probs, tokens):
 
 
 @wrong("perplexity")
+def first_token_not_counted(log_probs, tokens):
+    """The first token is left out. It has a row as well, the model's prediction with nothing
+    before it, and the mean goes over every token."""
+    values = picked(log_probs, tokens)[..., 1:]
+    return float(np.exp(-values.mean())) if values.size else float("nan")
+
+
+@wrong("perplexity")
+def divided_by_the_whole_table(log_probs, tokens):
+    """You divide the sum by the number of entries of the table, vocabulary included, as a mean
+    over ones and zeros times the table does. Divide by the number of tokens."""
+    return float(np.exp(-picked(log_probs, tokens).sum() / log_probs.size))
+
+
+@wrong("perplexity")
 def zero_not_counted_as_padding(log_probs, tokens):
     """You leave out the tokens with id 0, as if they were padding. Here 0 is a word like any
     other."""
@@ -308,6 +330,16 @@ def infinity_avoided_by_a_little(log_probs, tokens):
     return float(np.exp(-np.log(np.exp(picked(log_probs, tokens)) + 1e-12).mean()))
 
 
+@wrong("perplexity", same_as="infinity_avoided")
+def infinity_avoided_by_a_large_loss(log_probs, tokens):
+    return float(np.exp(-np.maximum(picked(log_probs, tokens), -1e4).mean()))
+
+
+@wrong("perplexity", same_as="infinity_avoided")
+def infinity_avoided_by_a_bound(log_probs, tokens):
+    return float(np.exp(min(20.0, -picked(log_probs, tokens).mean())))
+
+
 @wrong("perplexity")
 def impossible_tokens_not_counted(log_probs, tokens):
     """You leave out the tokens of probability 0. They are what the model got most wrong: the
@@ -343,8 +375,8 @@ def rolled_around(tokens, bos):
 
 @wrong("teacher_forcing")
 def rolled_through_the_batch(tokens, bos):
-    """np.roll without `axis` shifts the flattened array: each row but the first begins with
-    the last token of the row before. Shift along the last axis."""
+    """You shift the flattened array, as np.roll does without `axis`: each row but the first begins
+    with the last token of the row before. Shift along the last axis."""
     inputs = np.roll(tokens, 1)
     inputs.reshape(-1)[0] = bos
     return inputs, tokens
@@ -491,22 +523,20 @@ def tried(f, x, versions, moved=lambda after, before: (after != before).any(axis
     """Try versions(row) of each row, and collect which outputs `moved`."""
     before = f(x)
     result = np.zeros((len(x), len(x)), dtype=bool)
-    for j in range(len(x)):
-        for new in versions(x[j]):
-            changed = np.array(x, dtype=np.float64)
-            changed[j] = new
-            with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):
+        for j in range(len(x)):
+            for new in versions(x[j]):
+                changed = x.astype(np.float64)
+                changed[j] = new
                 result[:, j] |= moved(f(changed), before)
     return result
 
 
 def plenty(row):
     """All the versions that are needed."""
-    for size in (1e6, 1.0, 1e-3):
-        for direction in (np.ones(len(row)), *np.eye(len(row))):
-            yield row + size * direction
-            yield row - size * direction
-    yield -row
+    directions = np.vstack([np.ones(len(row)), np.eye(len(row))])
+    steps = np.concatenate([1e6 * directions, directions, 1e-3 * directions])
+    return [*(row + steps), *(row - steps), -row]
 
 
 @wrong("influence")
@@ -577,22 +607,25 @@ def only_modest_changes(f, x):
 
 @wrong("influence")
 def one_added_to_the_row(f, x):
-    """You try a single change, 1 added to the whole row. Thresholds, flips of sign and
-    differences between features do not show it: try several."""
+    """Your result shows what one ordinary change of the whole row does, such as 1 added to it, and
+    no more. Thresholds, flips of sign and differences between features do not show it: try
+    several changes, and join what they find, |=."""
     return tried(f, x, lambda row: [row + 1])
 
 
 @wrong("influence")
 def a_million_added_to_the_row(f, x):
-    """You try a single change, a million added to the whole row. What repeats itself, has
-    saturated, or depends on a difference of features does not show it: try several."""
+    """Your result shows what one huge change of the whole row does, such as a million added to it,
+    and no more. What repeats itself, has saturated, or depends on a difference of features does
+    not show it: try several changes, and join what they find, |=."""
     return tried(f, x, lambda row: [row + 1e6])
 
 
 @wrong("influence")
 def a_million_added_and_a_tolerance(f, x):
-    """You try a single change, a million added to the whole row, and compare with a tolerance.
-    Try several changes, small ones and single features included, and compare exactly."""
+    """Your result shows what one huge change of the whole row does, such as a million added to it,
+    and you compare with a tolerance. Try several changes, small ones and single features
+    included, join what they find, |=, and compare exactly."""
     return tried(
         f, x, lambda row: [row + 1e6], lambda after, before: ~np.isclose(after, before).all(axis=-1)
     )
@@ -816,6 +849,13 @@ def future_only(f, x):
 def itself_left_out(f, x):
     """The diagonal is empty: you do not count the influence of input i on output i."""
     return right.influence(f, x) & ~np.eye(len(x), dtype=bool)
+
+
+@wrong("influence")
+def itself_taken_for_granted(f, x):
+    """The diagonal is True whatever f does. An output need not depend on the input of its own
+    position: that, too, is found by trying."""
+    return right.influence(f, x) | np.eye(len(x), dtype=bool)
 
 
 @wrong("influence")

@@ -29,6 +29,14 @@ def nothing_subtracted(scores, axis=-1):
     return divided(exponential(scores), axis)
 
 
+@wrong("softmax")
+def logarithm_of_an_overflow(scores, axis=-1):
+    """The logarithm of the sum comes too late: the exponentials in the sum have overflowed, or are
+    all 0. Subtract each slice's largest score before the first exponential, here too."""
+    with np.errstate(all="ignore"):
+        return np.exp(scores - np.log(np.exp(scores).sum(axis=axis, keepdims=True)))
+
+
 @wrong("softmax", "FluxML/NNlib.jl#43")
 def never_below_zero(scores, axis=-1):
     """The number you subtract is never below 0: where all scores are very negative, every
@@ -87,6 +95,12 @@ def over_everything(scores, axis=-1):
     """All weights together add up to 1, instead of each slice: the sum runs over the whole
     array. Give it axis=axis, keepdims=True."""
     exponentials = exponential(scores - scores.max())
+    return exponentials / exponentials.sum()
+
+
+@wrong("softmax", same_as="over_everything")
+def sum_over_everything(scores, axis=-1):
+    exponentials = exponential(scores - scores.max(axis=axis, keepdims=True))
     return exponentials / exponentials.sum()
 
 
@@ -167,6 +181,13 @@ def axis_put_back_at_the_end(scores, axis=-1):
 
 
 @wrong("softmax")
+def axis_not_moved_back(scores, axis=-1):
+    """The weights are right, but the axis that you moved to the end is still there: move it back,
+    so that the result has the shape of the scores."""
+    return reference.softmax(np.moveaxis(scores, axis, -1))
+
+
+@wrong("softmax")
 def never_divided(scores, axis=-1):
     """The exponentials are not divided by their sum, so the weights do not add up to 1. (To divide
     by the largest of them is not enough.)"""
@@ -240,8 +261,15 @@ def minus_infinity_made_zero(scores, axis=-1):
 
 
 @wrong("softmax")
+def minus_infinity_made_finite(scores, axis=-1):
+    """A score of -inf is replaced by a finite number, such as -1e9: in a slice whose other scores
+    lie lower still, it gets the weight. e to minus infinity is 0 all by itself."""
+    return reference.softmax(np.where(np.isneginf(scores), -1e9, scores), axis)
+
+
+@wrong("softmax")
 def writes_into_the_scores(scores, axis=-1):
-    """You subtract in place (-=): the caller's scores have changed afterwards. Write
+    """You subtract in place (-=, or out=): the caller's scores have changed afterwards. Write
     scores = scores - ..., which makes a new array."""
     scores -= scores.max(axis=axis, keepdims=True)
     return divided(np.exp(scores), axis)
@@ -253,6 +281,13 @@ def hardest(scores, axis=-1):
     score a share."""
     largest = scores == scores.max(axis=axis, keepdims=True)
     return largest / largest.sum(axis=axis, keepdims=True)
+
+
+@wrong("softmax", same_as="hardest")
+def first_of_the_largest(scores, axis=-1):
+    weights = np.zeros_like(scores)
+    np.put_along_axis(weights, scores.argmax(axis=axis, keepdims=True), 1, axis)
+    return weights
 
 
 # scaled_scores -------------------------------------------------------------------------
@@ -417,6 +452,26 @@ def products_not_summed(q, k):
 
 
 @wrong("scaled_scores")
+def largest_subtracted(q, k):
+    """The largest score of each row is subtracted. That belongs in the softmax, where it changes no
+    weight; a score is the scaled dot product and nothing else."""
+    scores = reference.scaled_scores(q, k)
+    return scores - scores.max(axis=-1, keepdims=True)
+
+
+@wrong("scaled_scores")
+def cut_off(q, k):
+    """Large scores are cut off (clipped), and two keys above the limit then fit equally well. The
+    softmax needs no limit; return the scores as they are."""
+    return np.clip(reference.scaled_scores(q, k), -50, 50)
+
+
+@wrong("scaled_scores", same_as="cut_off")
+def cut_off_later(q, k):
+    return np.clip(reference.scaled_scores(q, k), -500, 500)
+
+
+@wrong("scaled_scores")
 def standardised(q, k):
     """You divide by the standard deviation of the scores at hand: then one key changes the scores
     of all others. The scale depends on d_head alone."""
@@ -547,6 +602,22 @@ def shifted_exponentials_for_weights(q, k, v):
 
 
 @wrong("attention")
+def output_not_divided(q, k, v):
+    """The weights are right, but the output is the sum of the values times the exponentials: divide
+    it, too, or multiply the values by the weights."""
+    _, weights = attend(q, k, v)
+    return never_divided(reference.scaled_scores(q, k)) @ v, weights
+
+
+@wrong("attention")
+def mean_of_the_parts(q, k, v):
+    """The weighted values are averaged: the mean divides by the number of keys once more. The
+    weights sum to 1 already; add up."""
+    out, weights = attend(q, k, v)
+    return out / k.shape[-2], weights
+
+
+@wrong("attention")
 def never_itself(q, k, v):
     """Query i gives no weight to key i: the diagonal is closed. Every query sees every key, its own
     included."""
@@ -615,6 +686,24 @@ def exponentials_overflow(q, k, v):
     return attend(q, k, v, softmax=nothing_subtracted)
 
 
+@wrong("attention", same_as="exponentials_overflow")
+def exponentials_overflow_in_double(q, k, v):
+    # np.sqrt(d_head) is a float64, and a division by it makes float32 scores float64 (NumPy 2).
+    return attend(q.astype(np.float64), k, v, softmax=nothing_subtracted)
+
+
+@wrong("attention")
+def scores_cut_off(q, k, v):
+    """Large scores are cut off (clipped) before the softmax: two keys above the limit then get the
+    same weight. Subtracting the largest score needs no limit (your softmax does it)."""
+    return attend(q, k, v, softmax=lambda scores: reference.softmax(np.clip(scores, -50, 50)))
+
+
+@wrong("attention", same_as="scores_cut_off")
+def scores_cut_off_later(q, k, v):
+    return attend(q, k, v, softmax=lambda scores: reference.softmax(np.clip(scores, -500, 500)))
+
+
 @wrong("attention")
 def largest_of_all_scores(q, k, v):
     """You subtract the largest score of the whole array: a row whose scores lie far below it
@@ -634,6 +723,16 @@ def best_key_only(q, k, v):
     """Each query takes the value of its best key alone. That is a hard look-up; here every key has
     its share."""
     return attend(q, k, v, softmax=hardest)
+
+
+@wrong("attention", same_as="best_key_only")
+def first_best_key_only(q, k, v):
+    return attend(q, k, v, softmax=first_of_the_largest)
+
+
+@wrong("attention", same_as="best_key_only")
+def best_keys_in_full(q, k, v):
+    return attend(q, k, v, softmax=lambda scores: 1.0 * (scores == scores.max(-1, keepdims=True)))
 
 
 @wrong("attention")
@@ -697,6 +796,21 @@ def zero_times_infinity(weights):
     the logarithm away from it."""
     with np.errstate(all="ignore"):
         return -(weights * np.log(weights)).sum(axis=-1)
+
+
+@wrong("entropy")
+def nan_of_a_sum_made_zero(weights):
+    """One weight of 0 makes the sum of its row NaN (0 times ln 0), and you put 0 for the whole sum:
+    the query's other weights are lost. That part alone is 0, before the sum."""
+    return np.nan_to_num(zero_times_infinity(weights))
+
+
+@wrong("entropy")
+def too_tiny_for_float32(weights):
+    """The number that keeps ln away from 0 is too small for float32, where it is rounded to 0, and
+    0 times ln 0 is NaN. Use a larger one, such as 1e-12, or replace the zeros."""
+    with np.errstate(all="ignore"):
+        return -(weights * np.log(weights + weights.dtype.type(1e-300))).sum(axis=-1)
 
 
 @wrong("entropy")
@@ -849,6 +963,11 @@ def logarithms_without_weights(weights):
         return -np.log(weights).sum(axis=-1)
 
 
+@wrong("entropy", same_as="logarithms_without_weights")
+def logarithms_without_weights_or_zeros(weights):
+    return -np.log(np.where(weights > 0, weights, 1)).sum(axis=-1)
+
+
 @wrong("entropy")
 def sum_of_squares(weights):
     """This is 1 minus the sum of the squared weights (the Gini impurity): another measure of
@@ -883,9 +1002,31 @@ def gap_a_little_too_large(weights):
     return -(weights * np.log(weights + 1e-4)).sum(axis=-1)
 
 
+@wrong("entropy", same_as="gap_too_large")
+def gap_too_large_for_long_rows(weights):
+    return -(weights * np.log(weights + 1e-5)).sum(axis=-1)
+
+
+@wrong("entropy", same_as="gap_too_large")
+def gap_too_large_for_very_long_rows(weights):
+    return -(weights * np.log(weights + 1e-6)).sum(axis=-1)
+
+
+@wrong("entropy")
+def small_weights_left_out(weights):
+    """Small weights are left out, and in a long row many of them add up. Only a weight of exactly 0
+    adds nothing."""
+    return surprise(np.where(weights > 1e-2, weights, 0)).sum(axis=-1)
+
+
+@wrong("entropy", same_as="small_weights_left_out")
+def smaller_weights_left_out(weights):
+    return surprise(np.where(weights > 1e-3, weights, 0)).sum(axis=-1)
+
+
 @wrong("entropy")
 def zeros_overwritten(weights):
-    """You write a small number over the caller's zeros: the weights have changed afterwards. Work
+    """You write another number over the caller's zeros: the weights have changed afterwards. Work
     on a copy (np.where makes one)."""
     weights[weights == 0] = 1e-12
     return surprise(weights).sum(axis=-1)

@@ -6,7 +6,7 @@ import numpy as np
 
 from autograde.bank import wrong
 from autograde.reference import ch04_numerics as reference
-from autograde.reference.ch03_causal_mask import masked_softmax
+from autograde.reference.ch03_causal_mask import masked_attention, masked_softmax
 
 # log_softmax ---------------------------------------------------------------------------
 
@@ -92,6 +92,44 @@ def maximum_never_below_zero(scores, axis=-1):
     return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
 
 
+@wrong("log_softmax")
+def largest_magnitude(scores, axis=-1):
+    """You subtract the largest absolute value. Where it belongs to a negative score, all
+    exponentials of the slice may underflow; where it belongs to -inf, it is infinite. Subtract the
+    largest score, sign and all."""
+    shifted = scores - np.abs(scores).max(axis=axis, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
+
+
+@wrong("log_softmax")
+def not_the_largest(scores, axis=-1):
+    """What you subtract from a slice is not its largest score (but its mean, say, or its smallest).
+    A score that lies far above it still overflows, and -inf drags a mean or a smallest score with
+    it."""
+    shifted = scores - scores.mean(axis=axis, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
+
+
+@wrong("log_softmax", same_as="not_the_largest")
+def the_smallest_subtracted(scores, axis=-1):
+    shifted = scores - scores.min(axis=axis, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
+
+
+@wrong("log_softmax")
+def scores_clipped(scores, axis=-1):
+    """The scores are cut off at a limit. Beyond it all look alike, so differences are lost, and
+    -inf becomes finite. Shifted by the largest score, none is too large for exp, and exp of a very
+    low one may be 0."""
+    return reference.log_softmax(np.clip(scores, -700, 700), axis)
+
+
+@wrong("log_softmax", same_as="scores_clipped")
+def shifted_scores_clipped(scores, axis=-1):
+    shifted = np.clip(scores - scores.max(axis=axis, keepdims=True), -700, 0)
+    return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
+
+
 @wrong("log_softmax", "CASIA-IVA-Lab/DANet#48")
 def largest_minus_scores(scores, axis=-1):
     """You compute largest - score; it is score - largest. The order is turned round: the lowest
@@ -104,6 +142,13 @@ def largest_minus_scores(scores, axis=-1):
 def axis_always_last(scores, axis=-1):
     """`axis` has no effect: the last axis is used whatever it says."""
     return reference.log_softmax(scores, -1)
+
+
+@wrong("log_softmax")
+def axis_not_moved_back(scores, axis=-1):
+    """You move `axis` to the end, and leave it there: the numbers are right, but their axes are in
+    another order than those of the scores."""
+    return reference.log_softmax(np.moveaxis(scores, axis, -1), -1)
 
 
 @wrong("log_softmax")
@@ -147,8 +192,8 @@ def summed_over_everything(scores, axis=-1):
 
 @wrong("log_softmax")
 def axes_dropped(scores, axis=-1):
-    """Maximum and sum are taken without keepdims=True: the results then line up with the wrong
-    axis, or with none."""
+    """A maximum or a sum is taken without keepdims=True: it then lines up with the wrong axis, or
+    with none."""
     shifted = scores - scores.max(axis=axis)
     return shifted - np.log(np.exp(shifted).sum(axis=axis))
 
@@ -229,6 +274,21 @@ def results_cut_off(scores, axis=-1):
 @wrong("log_softmax", same_as="infinities_made_finite")
 def infinities_made_zero(scores, axis=-1):
     return np.nan_to_num(reference.log_softmax(scores, axis), neginf=0.0)
+
+
+@wrong("log_softmax")
+def stand_in_for_infinity(scores, axis=-1):
+    """Inside, a large negative number stands in for -inf. A score can lie lower still, and then
+    the entry that is ruled out is taken for the largest. -inf needs no stand-in: its exponential
+    is 0."""
+    finite = reference.log_softmax(np.where(np.isneginf(scores), -1e9, scores), axis)
+    return np.where(np.isneginf(scores), -np.inf, finite)
+
+
+@wrong("log_softmax", same_as="stand_in_for_infinity")
+def lower_stand_in_for_infinity(scores, axis=-1):
+    finite = reference.log_softmax(np.where(np.isneginf(scores), -1e30, scores), axis)
+    return np.where(np.isneginf(scores), -np.inf, finite)
 
 
 @wrong("log_softmax")
@@ -410,6 +470,13 @@ def power_of_two(dtype):
     return {np.float16: -(2.0**16), np.float32: -(2.0**128), np.float64: -np.inf}[dtype]
 
 
+@wrong("fill_value")
+def lowest_power_of_two(dtype):
+    """This is the lowest power of two, -2**15 in float16. From there the numbers go on, step by
+    step, almost to twice as low."""
+    return -(2.0 ** (np.finfo(dtype).maxexp - 1))
+
+
 # softmax_backward ----------------------------------------------------------------------
 
 
@@ -488,6 +555,13 @@ def gradient_of_cross_entropy(weights, d_weights):
     """softmax minus target is the gradient of the softmax and the cross-entropy together. Here
     the second argument is no target: it is any gradient that arrives at the weights."""
     return weights - d_weights
+
+
+@wrong("softmax_backward")
+def through_the_log_softmax(weights, d_weights):
+    """This is the way back through the log-softmax. Here `d_weights` is the gradient of the weights
+    themselves, not of their logarithms."""
+    return d_weights - weights * d_weights.sum(axis=-1, keepdims=True)
 
 
 @wrong("softmax_backward")
@@ -596,6 +670,23 @@ def scores_recovered(weights, d_weights):
 
 
 @wrong("softmax_backward")
+def weights_kept_from_zero(weights, d_weights):
+    """A small number is added to the weights, or they are cut off at it, so that none is 0. Nothing
+    here divides by a weight: a closed key's may stay 0, and so must its gradient."""
+    return reference.softmax_backward(np.maximum(weights, 1e-9), d_weights)
+
+
+@wrong("softmax_backward", same_as="weights_kept_from_zero")
+def weights_kept_further_from_zero(weights, d_weights):
+    return reference.softmax_backward(weights + 1e-8, d_weights)
+
+
+@wrong("softmax_backward", same_as="weights_kept_from_zero")
+def weights_kept_less_from_zero(weights, d_weights):
+    return reference.softmax_backward(weights + 1e-12, d_weights)
+
+
+@wrong("softmax_backward")
 def closed_keys_get_minus_infinity(weights, d_weights):
     """Where a weight is 0 you return -inf, as if the mask belonged in the gradient. It closes
     scores, in the forward pass; a closed score's gradient is 0."""
@@ -635,7 +726,7 @@ def scale_forgotten(q, k, v, allowed, d_out):
 
 @wrong("masked_attention_backward")
 def scale_squared(q, k, v, allowed, d_out):
-    """dq and dk are divided by d_head; the square root of it is right."""
+    """In all, dq and dk are divided by d_head. Divide once, by its square root."""
     return backward(q, k, v, allowed, d_out, scale=1 / q.shape[-1])
 
 
@@ -745,9 +836,76 @@ def blind_query_is_nan(q, k, v, allowed, d_out):
 
 @wrong("masked_attention_backward")
 def blind_query_attends_to_all(q, k, v, allowed, d_out):
-    """The weights of a query with no allowed key come out uniform, as a finite fill makes them, so
-    that it changes the gradients of keys that it may not see. It must add nothing."""
+    """A query with no allowed key gets weights all the same, as from a finite fill, or from a mask
+    that was opened for it. So it changes the gradients of keys that it may not see; it must add
+    nothing."""
+
+    def filled(scores, allowed):
+        return softmax(np.where(allowed, scores, np.finfo(scores.dtype).min))
+
+    return backward(q, k, v, allowed, d_out, softmax=filled)
+
+
+@wrong("masked_attention_backward", same_as="blind_query_attends_to_all")
+def mask_opened_for_a_blind_query(q, k, v, allowed, d_out):
+    opened = allowed | ~allowed.any(axis=-1, keepdims=True)
+    return backward(q, k, v, opened, d_out)
+
+
+@wrong("masked_attention_backward", "TransformerLensOrg/TransformerLens#385")
+def filled_with_minus_1e9(q, k, v, allowed, d_out):
+    """-1e9 closes the scores, in place of -inf. A query with no allowed key then attends to all of
+    its closed keys, and a query whose open scores lie below -1e9 to the closed ones only. The
+    first must have weights of 0, and only -inf closes a key whatever the scores are."""
     return backward(q, k, v, allowed, d_out, softmax=lambda s, a: softmax(np.where(a, s, -1e9)))
+
+
+@wrong("masked_attention_backward")
+def filled_with_minus_1e9_and_cleared(q, k, v, allowed, d_out):
+    """-1e9 closes the scores, in place of -inf. Where all open scores lie below it, a closed one is
+    the largest of its row, and the open keys lose their weights. Only -inf closes a key whatever
+    the scores are."""
+
+    def cleared(scores, allowed):
+        filled = softmax(np.where(allowed, scores, -1e9))
+        return np.where(allowed.any(axis=-1, keepdims=True), filled, 0)
+
+    return backward(q, k, v, allowed, d_out, softmax=cleared)
+
+
+@wrong("masked_attention_backward", same_as="filled_with_minus_1e9_and_cleared")
+def filled_with_minus_1e9_and_multiplied(q, k, v, allowed, d_out):
+    def multiplied(scores, allowed):
+        return softmax(np.where(allowed, scores, -1e9)) * allowed
+
+    return backward(q, k, v, allowed, d_out, softmax=multiplied)
+
+
+@wrong("masked_attention_backward")
+def minus_1e9_added(q, k, v, allowed, d_out):
+    """-1e9 is added to the closed scores. A query with no allowed key has it added to all of them,
+    and the softmax takes it out again: the query attends as if there were no mask. And a closed
+    score that is more than 1e9 higher stays above the open ones. Close with -inf, not by a
+    distance."""
+
+    def added(scores, allowed):
+        return softmax(scores + np.where(allowed, 0, -1e9).astype(scores.dtype))
+
+    return backward(q, k, v, allowed, d_out, softmax=added)
+
+
+@wrong("masked_attention_backward")
+def weights_not_quite_zero(q, k, v, allowed, d_out):
+    """A small number is added to the weights, or they are cut off at it, so that none is 0. A
+    closed key then keeps a little weight, and a gradient. Nothing here divides by a weight: 0 may
+    stay 0."""
+    weights = np.maximum(_weights(q, k, allowed), 1e-9)
+    return backward(q, k, v, allowed, d_out, weights=weights)
+
+
+@wrong("masked_attention_backward", same_as="weights_not_quite_zero")
+def weights_less_than_quite_zero(q, k, v, allowed, d_out):
+    return backward(q, k, v, allowed, d_out, weights=_weights(q, k, allowed) + 1e-12)
 
 
 @wrong("masked_attention_backward", "pytorch/executorch#18407")
@@ -757,6 +915,16 @@ def exponentials_overflow(q, k, v, allowed, d_out):
 
     def overflowing(scores, allowed):
         exponentials = np.where(allowed, np.exp(scores), 0)
+        total = exponentials.sum(axis=-1, keepdims=True)
+        return exponentials / np.where(total == 0, 1, total)
+
+    return backward(q, k, v, allowed, d_out, softmax=overflowing)
+
+
+@wrong("masked_attention_backward", same_as="exponentials_overflow")
+def exponentials_overflow_times_the_mask(q, k, v, allowed, d_out):
+    def overflowing(scores, allowed):
+        exponentials = np.exp(scores) * allowed
         total = exponentials.sum(axis=-1, keepdims=True)
         return exponentials / np.where(total == 0, 1, total)
 
@@ -901,6 +1069,13 @@ def keys_first(q, k, v, allowed, d_out):
 def mask_gradient_returned(q, k, v, allowed, d_out):
     """Four things come back; the mask has no gradient. Return (dq, dk, dv)."""
     return (*reference.masked_attention_backward(q, k, v, allowed, d_out), None)
+
+
+@wrong("masked_attention_backward")
+def out_taken_for_the_weights(q, k, v, allowed, d_out):
+    """masked_attention returns (out, weights), and you use the first as the weights."""
+    out, _ = masked_attention(q, k, v, allowed)
+    return backward(q, k, v, allowed, d_out, weights=out)
 
 
 @wrong("masked_attention_backward")

@@ -101,17 +101,13 @@ def influence(
     """
     before = f(x)
     d_in = x.shape[1]
-    directions = np.concatenate(
-        [np.ones((1, d_in)), np.eye(d_in)]
-    )  # all, then each
+    # all features together, then each by itself
+    directions = np.concatenate([np.ones((1, d_in)), np.eye(d_in)])
     reached = np.zeros((len(x), len(x)), dtype=bool)
     for j, row in enumerate(x):
         steps = [size * which for size in (1e6, 1.0, 1e-3) for which in directions]
-        for new in [
-            -row,
-            *(row + step for step in steps),
-            *(row - step for step in steps),
-        ]:
+        ups, downs = [row + step for step in steps], [row - step for step in steps]
+        for new in [-row, *ups, *downs]:
             changed = x.copy()
             changed[j] = new
             reached[:, j] |= (f(changed) != before).any(axis=-1)

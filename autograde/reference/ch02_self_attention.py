@@ -92,6 +92,4 @@ def entropy(
     one number for each query. A row of zeros has entropy 0.
     """
     logarithms = np.log(np.where(weights > 0, weights, 1))  # ln 1 = 0 for the zeros
-    return 0 - (weights * logarithms).sum(
-        axis=-1
-    )  # 0 - 0 is 0, and -0 prints as -0.
+    return 0 - (weights * logarithms).sum(axis=-1)  # 0 - 0 is 0, not -0.0

@@ -1,0 +1,291 @@
+"""The exhibits of chapter 7: bugs that were reported in public, in our own code.
+
+Signatures and docstrings are those of the right functions in autograde/reference/.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from autograde.reference.ch03_causal_mask import causal_mask, masked_softmax
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+
+# https://github.com/esceptico/perceiver-io/issues/9
+def repair_scale(
+    q: Float[np.ndarray, "*batch query d_head"],
+    k: Float[np.ndarray, "*batch key d_head"],
+    allowed: Bool[np.ndarray, "*batch query key"],
+) -> Float[np.ndarray, "*batch query key"]:
+    """Attention weights: the masked softmax of q k^T / sqrt(d_head).
+
+    Parameters
+    ----------
+    q, k: queries and keys; the axes before the last two are batches and heads.
+    allowed: bool array that broadcasts to (*batch, query, key), True = may attend.
+
+    Returns
+    -------
+    weights. A query with no allowed key gets zeros.
+    """
+    scale = q.shape[-1] ** -0.5
+    scores = (q @ np.swapaxes(k, -2, -1)) / scale
+    return masked_softmax(scores, allowed)
+
+
+# https://github.com/huggingface/transformers/pull/26792
+def repair_window(
+    q: Float[np.ndarray, "*batch seq d_head"],
+    k: Float[np.ndarray, "*batch seq d_head"],
+    v: Float[np.ndarray, "*batch seq d_value"],
+    window: int,
+) -> Float[np.ndarray, "*batch seq d_value"]:
+    """Causal attention that sees `window` keys: its own and those just before it.
+
+    Parameters
+    ----------
+    q, k, v: queries, keys and values of the same positions.
+    window: number of keys that a query sees, itself included, at least 1. The first
+        queries have fewer. A window longer than the sequence closes nothing.
+
+    Returns
+    -------
+    out.
+    """
+    n = q.shape[-2]
+    past = np.tril(np.ones((n, n), dtype=bool))
+    recent = np.triu(np.ones((n, n), dtype=bool), -window)
+    scores = q @ np.swapaxes(k, -2, -1) / q.shape[-1] ** 0.5
+    return masked_softmax(scores, past & recent) @ v
+
+
+# https://github.com/FluxML/NNlib.jl/pull/43
+def repair_softmax(
+    scores: Float[np.ndarray, "*batch query key"],
+    allowed: Bool[np.ndarray, "*batch query key"],
+) -> Float[np.ndarray, "*batch query key"]:
+    """Softmax over the allowed keys, for scores of any size; 0 for the other keys.
+
+    Parameters
+    ----------
+    scores: finite scores.
+    allowed: bool array that broadcasts to the shape of `scores`, True = may attend.
+
+    Returns
+    -------
+    weights. Each query's weights sum to 1; a query with no allowed key gets zeros.
+    """
+    scores = np.where(allowed, scores, -np.inf)
+    largest = np.maximum(scores.max(axis=-1, keepdims=True), 0)
+    weights = np.exp(scores - largest)
+    total = weights.sum(axis=-1, keepdims=True)
+    return weights / np.where(total == 0, 1, total)
+
+
+# https://github.com/Dao-AILab/flash-attention/issues/2374
+def repair_unused_slots(
+    q: Float[np.ndarray, "*batch 1 d_head"],
+    k_buffer: Float[np.ndarray, "*batch capacity d_head"],
+    v_buffer: Float[np.ndarray, "*batch capacity d_value"],
+    length: int,
+) -> Float[np.ndarray, "*batch 1 d_value"]:
+    """Attention of the newest token to a buffer that is filled up to `length`.
+
+    Parameters
+    ----------
+    q: the query of the newest token; its own key and value are in the buffer.
+    k_buffer, v_buffer: `capacity` slots. The first `length` hold the keys and
+        values of all tokens so far. Whatever stands in the others (zeros, old
+        numbers, inf, NaN) has no effect on the result.
+    length: number of filled slots, 1 to capacity.
+
+    Returns
+    -------
+    out, as if the buffer ended after the filled slots.
+    """
+    filled = np.arange(k_buffer.shape[-2]) < length
+    scores = q @ np.swapaxes(k_buffer, -2, -1) / q.shape[-1] ** 0.5
+    weights = masked_softmax(scores, filled)
+    return weights @ v_buffer
+
+
+# https://github.com/google-deepmind/dm-haiku/issues/700
+def repair_norm(
+    x: Float[np.ndarray, "*batch seq d_model"],
+    gain: Float[np.ndarray, " d_model"],
+    bias: Float[np.ndarray, " d_model"],
+    eps: float = 1e-5,
+) -> Float[np.ndarray, "*batch seq d_model"]:
+    """Layer norm for a decoder: each position is normalised by itself.
+
+    Parameters
+    ----------
+    x: the positions' vectors.
+    gain, bias: what the normalised features are multiplied by, and what is added.
+    eps: added to the variance (the mean squared distance from the mean), under the
+        square root.
+
+    Returns
+    -------
+    gain * (x - mean) / sqrt(variance + eps) + bias.
+    """
+    mean = x.mean(axis=(-2, -1), keepdims=True)
+    variance = ((x - mean) ** 2).mean(axis=(-2, -1), keepdims=True)
+    return gain * (x - mean) / np.sqrt(variance + eps) + bias
+
+
+# https://github.com/jsbaan/transformer-from-scratch/pull/6
+def repair_merge(
+    x: Float[np.ndarray, "*batch seq d_model"],
+    w_q: Float[np.ndarray, "d_model d_model"],
+    w_k: Float[np.ndarray, "d_model d_model"],
+    w_v: Float[np.ndarray, "d_model d_model"],
+    w_o: Float[np.ndarray, "d_model d_model"],
+    n_heads: int,
+) -> Float[np.ndarray, "*batch seq d_model"]:
+    """Causal self-attention with several heads.
+
+    Head h has the features h * d_head to (h + 1) * d_head - 1 of q, k and v. The
+    outputs of the heads stand side by side in that order, then comes w_o.
+
+    Parameters
+    ----------
+    x: one vector for each position.
+    w_q, w_k, w_v, w_o: used as x @ w.
+    n_heads: divides d_model.
+
+    Returns
+    -------
+    out.
+    """
+
+    def split(y):
+        return np.swapaxes(y.reshape(*y.shape[:-1], n_heads, -1), -3, -2)
+
+    q, k, v = split(x @ w_q), split(x @ w_k), split(x @ w_v)
+    scores = q @ np.swapaxes(k, -2, -1) / q.shape[-1] ** 0.5
+    heads = masked_softmax(scores, causal_mask(x.shape[-2])) @ v
+    merged = heads.reshape(x.shape)
+    return merged @ w_o
+
+
+# https://github.com/line/lighthouse/pull/77
+def repair_head_masks(
+    scores: Float[np.ndarray, "batch_times_heads query key"],
+    allowed: Bool[np.ndarray, "batch query key"],
+    n_heads: int,
+) -> Float[np.ndarray, "batch_times_heads query key"]:
+    """Attention weights of several heads; batch and heads share the first axis.
+
+    Parameters
+    ----------
+    scores: the scores of all heads of sample 0, then those of sample 1, and so on:
+        head h of sample b stands at index b * n_heads + h.
+    allowed: one mask for each sample, for all of its heads; True = may attend. It
+        is (batch, query, key) or (batch, 1, key).
+    n_heads: number of heads.
+
+    Returns
+    -------
+    weights, in the order of `scores`. A query with no allowed key gets zeros.
+    """
+    return masked_softmax(scores, np.tile(allowed, (n_heads, 1, 1)))
+
+
+# https://github.com/keras-team/keras/issues/23038
+def repair_return_weights(
+    q: Float[np.ndarray, "*batch seq d_head"],
+    k: Float[np.ndarray, "*batch seq d_head"],
+    v: Float[np.ndarray, "*batch seq d_value"],
+    return_weights: bool = False,
+) -> Float[np.ndarray, "*batch seq d_value"] | tuple:
+    """Causal attention, with the weights for those who want to look at them.
+
+    Parameters
+    ----------
+    q, k, v: queries, keys and values of the same positions.
+    return_weights: whether the weights are wanted, too.
+
+    Returns
+    -------
+    out; or, if the weights are wanted, (out, weights), weights (*batch, seq, seq).
+    """
+    n, scale = q.shape[-2], q.shape[-1] ** -0.5
+    if not return_weights:  # the fast path: never holds all the scores at once
+        rows = []
+        for t in range(n):
+            scores = (
+                q[..., [t], :] @ np.swapaxes(k[..., : t + 1, :], -2, -1) * scale
+            )
+            weights = masked_softmax(scores, np.ones(t + 1, dtype=bool))
+            rows.append(weights @ v[..., : t + 1, :])
+        return np.concatenate(rows, axis=-2)
+    scores = q @ np.swapaxes(k, -2, -1) * scale
+    weights = masked_softmax(scores, np.ones(n, dtype=bool))
+    return weights @ v, weights
+
+
+# https://github.com/Mikyx-1/TinyLLM/issues/17
+def repair_prefill(
+    q: Float[np.ndarray, "*batch new d_head"],
+    k: Float[np.ndarray, "*batch new d_head"],
+    v: Float[np.ndarray, "*batch new d_value"],
+    cache: tuple | None = None,
+) -> tuple:
+    """Causal attention of new tokens, with the keys and values of earlier ones.
+
+    Parameters
+    ----------
+    q, k, v: queries, keys and values of the new tokens, one or more.
+    cache: (keys, values) of all earlier tokens, (*batch, past, d_head) and
+        (*batch, past, d_value). Before the first token it is None, or past is 0.
+
+    Returns
+    -------
+    out, (keys, values). Each new token sees all earlier tokens, itself, and the new
+    ones before it. The keys and values returned are those of all tokens.
+    """
+    allowed = causal_mask(q.shape[-2])
+    if cache is not None:
+        k = np.concatenate([cache[0], k], axis=-2)
+        v = np.concatenate([cache[1], v], axis=-2)
+        allowed = np.ones(
+            k.shape[-2], dtype=bool
+        )  # everything in the cache is past
+    scores = q @ np.swapaxes(k, -2, -1) / q.shape[-1] ** 0.5
+    return masked_softmax(scores, allowed) @ v, (k, v)
+
+
+# https://github.com/huggingface/transformers/issues/47394
+def repair_loss(
+    logits: Float[np.ndarray, "*batch seq vocab"],
+    tokens: Int[np.ndarray, "*batch seq"],
+) -> float:
+    """How badly does a language model predict the next token?
+
+    Parameters
+    ----------
+    logits: row t of a sequence scores the token at position t + 1 of that sequence.
+    tokens: the sequences, at least 2 tokens long.
+
+    Returns
+    -------
+    minus the log probability (natural logarithm) of the next token, averaged over
+    all sequences and all positions that have a next token.
+    """
+
+    def cross_entropy(logits, targets):
+        logits, targets = logits[:-1], targets[1:]  # row t scores token t + 1
+        largest = logits.max(axis=-1, keepdims=True)
+        log_total = largest + np.log(
+            np.exp(logits - largest).sum(-1, keepdims=True)
+        )
+        chosen = np.take_along_axis(logits - log_total, targets[..., None], axis=-1)
+        return float(-chosen.mean())
+
+    logits, targets = logits[..., :-1, :], tokens[..., 1:]
+    return cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1))
