@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable
+import pickle
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -99,15 +100,16 @@ def recognise(examination: Examination) -> Answer | None:
     and so explain at least half of the inputs that failed. Of several the one that
     explains most wins.
     """
-    faults = {record.fault for record in examination.records}
+    records = _distinct(examination.records)
+    faults = {record.fault for record in records}
     order = ("value", "changed", "hungry", "warned")
     worst = next((fault for fault in order if fault in faults), None)
     if worst is None or not examination.started:
         return None
-    failed = sum(record.fault == worst for record in examination.records)
+    failed = sum(record.fault == worst for record in records)
     best, most = None, failed / 2
     for answer in misconceptions(examination.exercise):
-        explained = _explained(answer, examination, worst)
+        explained = _explained(answer, examination.exercise, records, worst)
         if explained >= most and (best is None or explained > most):
             best, most = answer, explained
     return best and canonical(examination.exercise, best)
@@ -119,14 +121,19 @@ def canonical(exercise: Exercise, answer: Answer) -> Answer:
     return forms[answer.same_as] if answer.same_as else answer
 
 
-def _explained(answer: Answer, examination: Examination, worst: str) -> int:
+def _distinct(records: Iterable[Record]) -> list[Record]:
+    """Each input and its outcome once; many are tried again with every seed."""
+    return list({pickle.dumps((r.args, r.kwargs, r.outcome)): r for r in records}.values())
+
+
+def _explained(answer: Answer, exercise: Exercise, records: list[Record], worst: str) -> int:
     """How many failed inputs the misconception explains; 0 if one contradicts it.
 
     Errors of one type agree, but many mistakes end in, say, a ValueError: there must also be
     an input on which more agrees than that.
     """
-    exercise, explained, telling = examination.exercise, 0, False
-    for record in examination.records:
+    explained, telling = 0, False
+    for record in records:
         measured = record.limit is not None
         theirs = call(answer.function, record.args, record.kwargs, measured=measured)
         unknown = "cut off" in (theirs.how, record.outcome.how)  # only the memory can be compared

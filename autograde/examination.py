@@ -57,10 +57,8 @@ class CannotGoOn(Exception):
     """Ends the examination: the function hangs, exits, or is not written yet."""
 
 
-def _worded(exercise: Exercise, text: str | None) -> str | None:
-    """A difference with the part's own name, and without numbers that are to stay unsaid."""
-    if text and exercise.secret:
-        return "at least one number is not right"
+def _named(exercise: Exercise, text: str | None) -> str | None:
+    """A difference with the part's own name."""
     for index, name in enumerate(exercise.returns if text else ()):
         text = re.sub(f"^value {index} of the tuple", name, text)
     return text
@@ -131,9 +129,11 @@ class Probe:
                 value, usable = conform(value, expected, exercise.exact_dtype), True
                 rtol = exercise.rtol if rtol is None else rtol
                 atol = exercise.atol if atol is None else atol
-                text = _worded(exercise, difference(value, expected, rtol, atol))
+                text = _named(exercise, difference(value, expected, rtol, atol))
+                if text and exercise.secret:
+                    text = "at least one number is not right"
             except Mismatch as mismatch:
-                text = str(mismatch)
+                text = _named(exercise, str(mismatch))
         fault = "value" if text else exercise.side_effect(outcome, limit)
         self.records.append(Record(args, kwargs, outcome, expected, fault, limit))
         if text and (compare or not usable):

@@ -211,7 +211,9 @@ def show(value: Any) -> str:
     if isinstance(value, dict):
         return "\n".join(f"{key!r}: {indent(show(item), 4)}" for key, item in value.items())
     if isinstance(value, tuple | list):
-        return "\n".join(show(part) for part in value) if size(value) > 8 else _flat(value)
+        parts = [show(part) for part in value]
+        long = size(value) > 8 or any("\n" in part for part in parts)
+        return "\n".join(parts) if long else f"({', '.join(parts)})"
     if isinstance(value, type):
         return f"np.{value.__name__}"
     if isinstance(value, DType | Opaque):
@@ -228,10 +230,6 @@ def _specimen(function: Specimen) -> str:
     given = (f"{k}={indent(show(v), width + len(k))}" for k, v in function.settings.items())
     made += f",\n{' ' * (width - 1)}".join(given) + ")" * bool(function.settings)
     return f"{made}\n{' '.join(function.__doc__.split())}"
-
-
-def _flat(values: Any) -> str:
-    return f"({', '.join(show(value) for value in values)})"
 
 
 def indent(text: str, width: int) -> str:

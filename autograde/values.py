@@ -101,7 +101,8 @@ def conform(value: Any, like: Any, exact_dtype: bool = False) -> Any:
         if len(value) != len(like):
             values = "1 value" if len(value) == 1 else f"{len(value)} values"
             raise Mismatch(f"{values} came back; {len(like)} were expected")
-        return tuple(conform(a, b, exact_dtype) for a, b in zip(value, like, strict=True))
+        pairs = enumerate(zip(value, like, strict=True))
+        return tuple(_conform_part(i, a, b, exact_dtype) for i, (a, b) in pairs)
     if isinstance(like, dict):
         if not isinstance(value, dict) or set(value) != set(like):
             raise Mismatch(f"{describe(value)} came back; {describe(like)} was expected")
@@ -113,6 +114,13 @@ def conform(value: Any, like: Any, exact_dtype: bool = False) -> Any:
     if type(value) is not type(like):
         raise Mismatch(f"{describe(value)} came back; {describe(like)} was expected")
     return value
+
+
+def _conform_part(index: int, value: Any, like: Any, exact_dtype: bool) -> Any:
+    try:
+        return conform(value, like, exact_dtype)
+    except Mismatch as mismatch:
+        raise Mismatch(f"value {index} of the tuple: {mismatch}") from None
 
 
 def _conform_array(value: Any, like: np.ndarray, exact_dtype: bool) -> np.ndarray:

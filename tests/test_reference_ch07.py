@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from autograde import specimens
 from autograde.broken import ch07_debugging as museum
+from autograde.figures.ch07_debugging import show_heads
 from autograde.reference import ch07_debugging as reference
 from autograde.reference.ch03_causal_mask import causal_mask, masked_attention, padding_mask
 from autograde.reference.ch07_debugging import first_bad, leaks, numerical_gradient
@@ -291,3 +292,18 @@ def test_the_broken_loss_wants_the_token_after_the_next():
     assert museum.repair_loss(ahead[0], tokens[0]) < 1e-6
     ahead[0, 2] = sure[tokens[1, 1]]  # the first sequence is asked for the second one's tokens
     assert museum.repair_loss(ahead, tokens) < 1e-6
+
+
+# The picture ---------------------------------------------------------------------------
+
+
+def test_show_heads_draws_the_past_and_marks_the_largest_weight_of_each_row():
+    weights = np.array([[1.0, 0.0, 0.0], [0.3, 0.7, 0.0], [0.2, 0.7, 0.1]])
+    figure = show_heads({"one": weights, "two": np.tri(3) / 3}, list("abc"))
+    one, two = figure.axes
+    assert (one.get_title(), two.get_title()) == ("one", "two")
+    drawn = {tuple(patch.get_gid().split()) for patch in one.patches if patch.get_gid()}
+    assert drawn == {("weight", str(i), str(j)) for i in range(3) for j in range(i + 1)}
+    dots = [(line.get_xdata()[0], line.get_ydata()[0]) for line in one.lines]
+    assert dots == [(0.5, 0.5), (1.5, 1.5), (1.5, 2.5)]
+    assert any(patch.get_hatch() for patch in one.patches)  # the future

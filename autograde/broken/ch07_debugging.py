@@ -253,9 +253,8 @@ def repair_prefill(
     if cache is not None:
         k = np.concatenate([cache[0], k], axis=-2)
         v = np.concatenate([cache[1], v], axis=-2)
-        allowed = np.ones(
-            k.shape[-2], dtype=bool
-        )  # everything in the cache is past
+        # What is in the cache is past: nothing of it has to be closed.
+        allowed = np.ones(k.shape[-2], dtype=bool)
     scores = q @ np.swapaxes(k, -2, -1) / q.shape[-1] ** 0.5
     return masked_softmax(scores, allowed) @ v, (k, v)
 
@@ -284,8 +283,8 @@ def repair_loss(
         log_total = largest + np.log(
             np.exp(logits - largest).sum(-1, keepdims=True)
         )
-        chosen = np.take_along_axis(logits - log_total, targets[..., None], axis=-1)
-        return float(-chosen.mean())
+        losses = np.take_along_axis(log_total - logits, targets[..., None], axis=-1)
+        return float(losses.mean())
 
     logits, targets = logits[..., :-1, :], tokens[..., 1:]
     return cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1))

@@ -434,6 +434,7 @@ decoder_parameters = Exercise(
         "Embeddings: (vocab + max_seq) d_model. Each layer: 4 d_model^2 + 2 d_model d_ff + "
         "d_ff + 5 d_model. Last norm: 2 d_model.",
     ),
+    seconds=30,  # for those who build the model and count
 )
 
 

@@ -62,7 +62,7 @@ def _(probe, rng):
 
 @next_token_distribution.claim("the logits are divided by the temperature")
 def _(probe, rng):
-    for temperature in (2.0, 0.5, 3, 0.1, 10.0):
+    for temperature in (2.0, 0.5, 3, 0.1):
         probe.equals(np.array([0.0, 1.0]), temperature)
         probe.equals(SMALL, temperature=temperature)
         probe.equals(well_apart(rng, 6), temperature)
@@ -108,7 +108,7 @@ def _(probe, rng):
     probe.equals(SMALL, 3.0, top_p=0.6)
     probe.equals(SMALL, top_k=2, top_p=0.7)
     probe.equals(np.log([0.2, 0.4, 0.1, 0.3]), top_k=2, top_p=0.5)
-    for _ in range(4):
+    for _ in range(3):
         logits = well_apart(rng, int(rng.integers(5, 9)))
         temperature, top_k = float(rng.choice([0.4, 2.0, 4.0])), int(rng.integers(2, 5))
         for share in (0.2, 0.5, 0.8):
@@ -149,10 +149,17 @@ def _(probe, rng):
     for dtype in BOTH:
         for logits in ([1000.0, 1001.0], [-1000.0, -1001.0], [-1e4, 1e4], [900.0, -900.0, 902.0]):
             probe.equals(np.array(logits, dtype=dtype), atol=1e-3)
-            probe.equals(np.array(logits, dtype=dtype), 0.5, 2, 0.99, atol=1e-3)
+            probe.equals(np.array(logits, dtype=dtype), 0.5, atol=1e-3)
 
 
 # prefill -------------------------------------------------------------------------------
+
+SIZES = ((2, 4, 2), (3, 6, 3), (4, 6, 2), (5, 8, 8), (7, 12, 3), (2, 4, 1))  # seq, d_model, heads
+
+
+def alternating(cases):
+    """The cases in float64 and in float32 by turns."""
+    return zip(cases, BOTH * len(cases), strict=False)
 
 
 def equals_part(probe, part: str, *args) -> None:
@@ -234,10 +241,9 @@ def _(probe, rng):
     equals_part(probe, "out", x, *small_projections(2), 2)
     small = np.array([[1.0, 0, 1, 0], [0, 1, 0, 1], [1, 1, 0, 0]])
     equals_part(probe, "out", small, *small_projections(4), 2)
-    for seq, d_model, n_heads in ((2, 4, 2), (3, 6, 3), (4, 6, 2), (5, 8, 8), (7, 12, 3)):
-        for dtype in BOTH:
-            x = tokens(rng, seq, d_model, dtype=dtype)
-            equals_part(probe, "out", x, *projections(rng, d_model, dtype), n_heads)
+    for (seq, d_model, n_heads), dtype in alternating(SIZES):
+        x = tokens(rng, seq, d_model, dtype=dtype)
+        equals_part(probe, "out", x, *projections(rng, d_model, dtype), n_heads)
 
 
 @prefill.claim("the cache holds the keys and the values of every head")
@@ -246,10 +252,9 @@ def _(probe, rng):
     equals_part(probe, "cache", x[:1], *small_projections(2), 1)
     equals_part(probe, "cache", x[:1], *small_projections(2), 2)
     equals_part(probe, "cache", x, *small_projections(2), 2)
-    for seq, d_model, n_heads in ((2, 4, 2), (3, 6, 3), (4, 6, 2), (5, 8, 8), (7, 12, 3)):
-        for dtype in BOTH:
-            x = tokens(rng, seq, d_model, dtype=dtype)
-            equals_part(probe, "cache", x, *projections(rng, d_model, dtype), n_heads)
+    for (seq, d_model, n_heads), dtype in alternating(SIZES):
+        x = tokens(rng, seq, d_model, dtype=dtype)
+        equals_part(probe, "cache", x, *projections(rng, d_model, dtype), n_heads)
 
 
 @prefill.claim("any number of batch axes may stand in front")
@@ -321,9 +326,6 @@ def empty_cache(x, weights, n_heads):
     return nothing, nothing.copy()
 
 
-SIZES = ((1, 4, 2), (3, 6, 3), (4, 6, 2), (5, 8, 8), (7, 12, 3), (2, 4, 1))  # seq, d_model, heads
-
-
 def small_step(past: int, new: int, n_heads: int):
     """Arguments in whole numbers: `past` tokens in the cache, `new` ones to come."""
     x = np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0], [2.0, 0.0]])
@@ -337,17 +339,16 @@ def small_step(past: int, new: int, n_heads: int):
 def _(probe, rng):
     for past, n_heads in ((1, 1), (1, 2), (2, 1), (2, 2), (3, 2)):
         equals_part(probe, "out", *small_step(past, 1, n_heads))
-    for seq, d_model, n_heads in SIZES:
-        for dtype in BOTH:
-            weights = projections(rng, d_model, dtype)
-            cache = past_of(rng, weights, n_heads, seq, dtype=dtype)
-            x_new = tokens(rng, 1, d_model, dtype=dtype)
-            equals_part(probe, "out", x_new, cache, *weights, n_heads)
+    for (seq, d_model, n_heads), dtype in alternating(SIZES):
+        weights = projections(rng, d_model, dtype)
+        cache = past_of(rng, weights, n_heads, seq, dtype=dtype)
+        x_new = tokens(rng, 1, d_model, dtype=dtype)
+        equals_part(probe, "out", x_new, cache, *weights, n_heads)
 
 
 @decode_step.claim("of several new tokens, each sees the cache, those before it, and itself")
 def _(probe, rng):
-    for past, new in ((1, 2), (1, 3), (2, 2)):
+    for past, new in ((0, 2), (1, 2), (1, 3), (2, 2)):
         for n_heads in (1, 2):
             equals_part(probe, "out", *small_step(past, new, n_heads))
     for new, (seq, d_model, n_heads) in zip((2, 3, 4, 5, 6, 3), SIZES, strict=True):
@@ -360,34 +361,29 @@ def _(probe, rng):
 def _(probe, rng):
     for past, new in ((1, 1), (2, 1), (1, 2)):
         equals_part(probe, "cache", *small_step(past, new, 2))
-    for new, (seq, d_model, n_heads) in zip((1, 3, 1, 5, 2, 3), SIZES, strict=True):
-        for dtype in BOTH:
-            weights = projections(rng, d_model, dtype)
-            cache = past_of(rng, weights, n_heads, seq, dtype=dtype)
-            x_new = tokens(rng, new, d_model, dtype=dtype)
-            equals_part(probe, "cache", x_new, cache, *weights, n_heads)
+    for new, ((seq, d_model, n_heads), dtype) in zip(range(1, 7), alternating(SIZES), strict=True):
+        weights = projections(rng, d_model, dtype)
+        cache = past_of(rng, weights, n_heads, seq, dtype=dtype)
+        x_new = tokens(rng, new, d_model, dtype=dtype)
+        equals_part(probe, "cache", x_new, cache, *weights, n_heads)
 
 
 @decode_step.claim("a cache may be empty")
 def _(probe, rng):
-    probe.equals(*small_step(0, 1, 1))
-    probe.equals(*small_step(0, 2, 2))
-    for batch, new, d_model, n_heads in (((), 1, 4, 2), ((), 3, 6, 3), ((2,), 3, 4, 2)):
-        x, weights = tokens(rng, *batch, new, d_model), projections(rng, d_model)
+    for n_heads in (1, 2):
+        probe.equals(*small_step(0, 1, n_heads))
+    for batch, d_model, n_heads in (((), 4, 2), ((), 6, 3), ((2,), 4, 2)):
+        x, weights = tokens(rng, *batch, 1, d_model), projections(rng, d_model)
         probe.equals(x, empty_cache(x, weights, n_heads), *weights, n_heads)
 
 
 @decode_step.claim("any number of batch axes may stand in front")
 def _(probe, rng):
-    for batch, seq, new, d_model, n_heads in (
-        ((2,), 2, 1, 2, 1),
-        ((2,), 3, 1, 4, 2),
-        ((3,), 3, 2, 6, 3),
-        ((2, 3), 2, 2, 6, 2),
-    ):
+    sizes = (((2,), 2, 2, 1), ((2,), 3, 4, 2), ((3,), 3, 6, 3), ((2, 3), 2, 6, 2))
+    for batch, seq, d_model, n_heads in sizes:
         weights = projections(rng, d_model)
         cache = past_of(rng, weights, n_heads, *batch, seq)
-        probe.equals(tokens(rng, *batch, new, d_model), cache, *weights, n_heads)
+        probe.equals(tokens(rng, *batch, 1, d_model), cache, *weights, n_heads)
 
 
 @decode_step.claim("in whatever pieces a sequence comes, it gets what one pass gives", points=2)

@@ -44,6 +44,12 @@ def picked_by_torch(log_probs, tokens):
 
 
 @right("sequence_log_prob")
+def added_where_they_occurred(log_probs, tokens):
+    occurred = np.arange(log_probs.shape[-1]) == tokens[..., None]
+    return np.sum(log_probs, axis=(-1, -2), where=occurred)
+
+
+@right("sequence_log_prob")
 def picked_from_a_flat_table(log_probs, tokens):
     vocab = log_probs.shape[-1]
     rows = np.arange(tokens.size) * vocab + tokens.ravel()
@@ -85,6 +91,12 @@ def perplexity_in_bits(log_probs, tokens):
 
 
 @right("perplexity")
+def one_over_the_geometric_mean(log_probs, tokens):
+    picked = np.take_along_axis(log_probs.astype(np.float32), tokens[..., None], axis=-1)
+    return 1 / np.exp(picked.mean(dtype=np.float64))
+
+
+@right("perplexity")
 def perplexity_by_torch(log_probs, tokens):
     import torch
 
@@ -114,6 +126,14 @@ def rolled_and_replaced(tokens, bos):
     inputs = np.roll(tokens, 1, axis=-1)
     inputs[..., 0] = bos
     return inputs, tokens.copy()
+
+
+@right("teacher_forcing")
+def rolled_flat_and_replaced(tokens, bos):
+    """What a flat roll brings over from the row before stands where bos goes."""
+    inputs = np.roll(tokens, 1)
+    inputs[..., 0] = bos
+    return inputs, tokens
 
 
 @right("teacher_forcing")

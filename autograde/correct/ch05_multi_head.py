@@ -63,6 +63,13 @@ def split_by_torch(x, n_heads):
     return torch.from_numpy(x).unflatten(-1, (n_heads, -1)).transpose(-2, -3)
 
 
+@right("split_heads")
+def split_by_picking_columns(x, n_heads):
+    columns = np.arange(x.shape[-1]).reshape(n_heads, 1, -1)
+    rows = np.arange(x.shape[-2])[:, None]
+    return x[..., rows, columns]
+
+
 # merge_heads ---------------------------------------------------------------------------
 
 
@@ -176,6 +183,18 @@ def in_single_precision(x, w_q, w_k, w_v, w_o, n_heads, allowed):
 
 
 @right("multi_head_attention")
+def by_a_quadratic_form_for_each_head(x, w_q, w_k, w_v, w_o, n_heads, allowed):
+    d_model = x.shape[-1]
+    d_head = d_model // n_heads
+    q, k, v = (w.reshape(d_model, n_heads, d_head) for w in (w_q, w_k, w_v))
+    form = np.einsum("ahd,bhd->hab", q, k) / np.sqrt(d_head)
+    scores = np.einsum("...ia,hab,...jb->...hij", x, form, x)
+    weights = earlier.masked_softmax(scores, np.expand_dims(allowed, -3))
+    through = np.einsum("ahd,hdo->hao", v, w_o.reshape(n_heads, d_head, d_model))
+    return np.einsum("...hij,...ja,hao->...io", weights, x, through)
+
+
+@right("multi_head_attention")
 def with_a_large_finite_fill(x, w_q, w_k, w_v, w_o, n_heads, allowed):
     q, k, v = (reference.split_heads(x @ w, n_heads) for w in (w_q, w_k, w_v))
     allowed = allowed[..., None, :, :]
@@ -280,6 +299,18 @@ def cross_by_torchs_sdpa(x, memory, w_q, w_k, w_v, w_o, n_heads, memory_allowed=
 def cross_as_lists(x, memory, w_q, w_k, w_v, w_o, n_heads, memory_allowed=None):
     out = reference.cross_attention(x, memory, w_q, w_k, w_v, w_o, n_heads, memory_allowed)
     return out.astype(np.float32).tolist()
+
+
+@right("cross_attention")
+def cross_as_self_attention_of_both(x, memory, w_q, w_k, w_v, w_o, n_heads, memory_allowed=None):
+    n, m = x.shape[-2], memory.shape[-2]
+    if memory_allowed is None:
+        memory_allowed = np.ones((n, m), dtype=bool)
+    allowed = np.zeros((*memory_allowed.shape[:-2], n + m, n + m), dtype=bool)
+    allowed[..., :n, n:] = memory_allowed
+    both = np.concatenate([x, memory], axis=-2)
+    out = reference.multi_head_attention(both, w_q, w_k, w_v, w_o, n_heads, allowed)
+    return out[..., :n, :]
 
 
 # attention_parameters ------------------------------------------------------------------

@@ -326,15 +326,15 @@ def parameters_by_shapes(config):
 
 
 @right("decoder_parameters")
-def parameters_of_tensors_without_memory(config):
-    d, f, count = config["d_model"], config["d_ff"], torch.tensor(0)
-    with torch.device("meta"):
-        linear = [torch.nn.Linear(d, d, bias=False) for _ in range(4)]
-        layer = [*linear, torch.nn.Linear(d, f), torch.nn.Linear(f, d)]
-        norms = [torch.nn.LayerNorm(d) for _ in range(2 * config["n_layers"] + 1)]
-        tables = [torch.nn.Embedding(config[name], d) for name in ("vocab", "max_seq")]
-    for module in layer * config["n_layers"] + norms + tables:
-        count = count + sum(p.numel() for p in module.parameters())
+def parameters_of_uninitialised_tensors(config):
+    d, f = config["d_model"], config["d_ff"]
+    vectors = {"gain": [d] * 2, "bias": [d] * 2, "mlp": [f, d]}
+    block = [torch.empty(n) for sizes in vectors.values() for n in sizes]
+    block += [torch.empty(d, d)] * 4 + [torch.empty(d, f), torch.empty(f, d)]
+    around = [torch.empty(config["vocab"] + config["max_seq"], d), torch.empty(2, d)]
+    count = torch.tensor(0)
+    for tensor in block * config["n_layers"] + around:
+        count += tensor.numel()
     return count
 
 

@@ -212,6 +212,14 @@ def merges_no_batch_axis(x):
 
 
 @wrong("merge_heads")
+def batch_joined_with_the_tokens(x):
+    """The batch axes are lost: -1 in a reshape joins them with the tokens. They stay in front:
+    (*batch, seq, d_model)."""
+    *_, heads, _, d_head = x.shape
+    return np.swapaxes(x, -3, -2).reshape(-1, heads * d_head)
+
+
+@wrong("merge_heads")
 def merged_and_reversed(x):
     """.T reverses all axes: d_head comes first. Exchange only the axes of the heads and of the
     tokens before you reshape."""
@@ -251,12 +259,13 @@ def attend(q, k, v, allowed, scale=None, softmax=masked_softmax):
 
 def several(
     x, memory, weights, n_heads, allowed, *,
-    split=split_heads, merge=merge_heads, attention=attend,
+    split=split_heads, merge=merge_heads, attention=attend, mask_heads=True,
 ):  # fmt: skip
     """Multi-head attention in which one thing or another can be wrong."""
     w_q, w_k, w_v, w_o = weights
     q, k, v = split(x @ w_q, n_heads), split(memory @ w_k, n_heads), split(memory @ w_v, n_heads)
-    return merge(attention(q, k, v, allowed[..., None, :, :])) @ w_o
+    allowed = allowed[..., None, :, :] if mask_heads else allowed
+    return merge(attention(q, k, v, allowed)) @ w_o
 
 
 def alone(x, w_q, w_k, w_v, w_o, n_heads, allowed, **different):
@@ -309,6 +318,13 @@ def nan_for_empty_rows(scores, allowed):
 def uniform_for_empty_rows(scores, allowed):
     """A softmax with a finite fill."""
     return earlier.softmax(np.where(allowed, scores, -1e9))
+
+
+def largest_of_all_zeros_kept(scores, allowed):
+    """A softmax that subtracts the largest score of the whole array; an empty sum stays 0."""
+    weights = np.exp(scores - scores.max()) * allowed
+    total = weights.sum(axis=-1, keepdims=True)
+    return weights / np.where(total == 0, 1, total)
 
 
 def small_fill(scores, allowed):
@@ -465,6 +481,21 @@ def batch_of_masks_taken_for_heads(x, w_q, w_k, w_v, w_o, n_heads, allowed):
     return alone(x, w_q, w_k, w_v, w_o, n_heads, allowed, attention=no_heads_axis)
 
 
+@wrong(MHA)
+def heads_axis_counted_from_the_front(x, w_q, w_k, w_v, w_o, n_heads, allowed):
+    """The mask's axis for the heads goes in at position 1, which is right for one batch axis and
+    for no other number of them. Count it from the back: it stands before query and key."""
+    allowed = allowed[None] if allowed.ndim == 2 else allowed[:, None]
+    weights = (w_q, w_k, w_v, w_o)
+    return several(x, x, weights, n_heads, allowed, mask_heads=False)
+
+
+@wrong(MHA, same_as="heads_axis_counted_from_the_front")
+def heads_axis_at_one_always(x, w_q, w_k, w_v, w_o, n_heads, allowed):
+    weights = (w_q, w_k, w_v, w_o)
+    return several(x, x, weights, n_heads, allowed[:, None], mask_heads=False)
+
+
 @wrong(MHA, "line/lighthouse#77")
 def masks_in_the_order_of_heads(x, w_q, w_k, w_v, w_o, n_heads, allowed):
     """Batch and heads are folded into one axis, the heads of a sequence next to each other; but
@@ -512,8 +543,8 @@ def closed_scores_zero(x, w_q, w_k, w_v, w_o, n_heads, allowed):
 
 @wrong(MHA, "pytorch/pytorch#41508")
 def blind_queries_get_nan(x, w_q, w_k, w_v, w_o, n_heads, allowed):
-    """A query with no allowed key gets NaN (0 / 0). It should get zeros; masked_softmax sees to
-    it."""
+    """A query with no allowed key gets NaN: where every score is -inf, the softmax makes
+    -inf - -inf of them, or 0 / 0. It should get zeros; masked_softmax sees to it."""
     attention = softmax_is(nan_for_empty_rows)
     return alone(x, w_q, w_k, w_v, w_o, n_heads, allowed, attention=attention)
 
@@ -549,6 +580,20 @@ def exponentials_overflow_zeros_kept(x, w_q, w_k, w_v, w_o, n_heads, allowed):
 @wrong(MHA, same_as="exponentials_overflow")
 def exponentials_overflow_and_nan(x, w_q, w_k, w_v, w_o, n_heads, allowed):
     attention = softmax_is(earlier.nothing_subtracted_and_nan)
+    return alone(x, w_q, w_k, w_v, w_o, n_heads, allowed, attention=attention)
+
+
+@wrong(MHA)
+def largest_of_all_subtracted(x, w_q, w_k, w_v, w_o, n_heads, allowed):
+    """You subtract one number from all scores, the largest of them: a row whose own scores lie
+    far below it underflows. Subtract from each row its own largest allowed score."""
+    attention = softmax_is(earlier.one_largest_for_all_rows)
+    return alone(x, w_q, w_k, w_v, w_o, n_heads, allowed, attention=attention)
+
+
+@wrong(MHA, same_as="largest_of_all_subtracted")
+def largest_of_all_subtracted_zeros_kept(x, w_q, w_k, w_v, w_o, n_heads, allowed):
+    attention = softmax_is(largest_of_all_zeros_kept)
     return alone(x, w_q, w_k, w_v, w_o, n_heads, allowed, attention=attention)
 
 
@@ -628,6 +673,18 @@ def heads_not_concatenated(x, w_q, w_k, w_v, w_o, n_heads, allowed):
     return alone(x, w_q, w_k, w_v, w_o, n_heads, allowed, merge=mean)
 
 
+@wrong(MHA)
+def weights_averaged(x, w_q, w_k, w_v, w_o, n_heads, allowed):
+    """Every head uses the mean of all heads' weights. Each head has weights of its own, and its
+    own values get them."""
+
+    def attention(q, k, v, allowed):
+        weights = masked_softmax(q @ np.swapaxes(k, -2, -1) / q.shape[-1] ** 0.5, allowed)
+        return weights.mean(axis=-3, keepdims=True) @ v
+
+    return alone(x, w_q, w_k, w_v, w_o, n_heads, allowed, attention=attention)
+
+
 @wrong(MHA, same_as="heads_not_concatenated")
 def heads_averaged_and_narrow(x, w_q, w_k, w_v, w_o, n_heads, allowed):
     return alone(x, w_q, w_k, w_v, w_o, n_heads, allowed, merge=heads_averaged)
@@ -695,6 +752,13 @@ def memory_ignored(x, memory, w_q, w_k, w_v, w_o, n_heads, memory_allowed=None):
 def memory_asks(x, memory, w_q, w_k, w_v, w_o, n_heads, memory_allowed=None):
     """Queries come from memory, keys and values from x. It is the other way round: the decoder's
     x asks, and the result has one row for each row of x."""
+    return other(memory, x, (w_q, w_k, w_v, w_o), n_heads, memory_allowed)
+
+
+@wrong(CROSS, same_as="memory_asks")
+def memory_asks_under_the_mask(x, memory, w_q, w_k, w_v, w_o, n_heads, memory_allowed=None):
+    if memory_allowed is None:
+        memory_allowed = np.ones((x.shape[-2], memory.shape[-2]), dtype=bool)
     return other(memory, x, (w_q, w_k, w_v, w_o), n_heads, memory_allowed)
 
 
@@ -786,6 +850,29 @@ def mask_of_memory_turned_round(x, memory, w_q, w_k, w_v, w_o, n_heads, memory_a
     return other(x, memory, (w_q, w_k, w_v, w_o), n_heads, closed)
 
 
+@wrong(CROSS, same_as="mask_of_memory_turned_round")
+def turned_round_and_none_closes(x, memory, w_q, w_k, w_v, w_o, n_heads, memory_allowed=None):
+    if memory_allowed is None:
+        memory_allowed = np.ones((1, memory.shape[-2]), dtype=bool)
+    return several(x, memory, (w_q, w_k, w_v, w_o), n_heads, ~memory_allowed)
+
+
+@wrong(CROSS)
+def square_without_a_mask(x, memory, w_q, w_k, w_v, w_o, n_heads, memory_allowed=None):
+    """Without memory_allowed you make a square mask, from the length of one sequence. The mask
+    has a row for each row of x (or one for all) and a column for each row of memory."""
+    if memory_allowed is None:
+        memory_allowed = np.ones((x.shape[-2], x.shape[-2]), dtype=bool)
+    return several(x, memory, (w_q, w_k, w_v, w_o), n_heads, memory_allowed)
+
+
+@wrong(CROSS, same_as="square_without_a_mask")
+def square_of_memory_without_a_mask(x, memory, w_q, w_k, w_v, w_o, n_heads, memory_allowed=None):
+    if memory_allowed is None:
+        memory_allowed = np.ones((memory.shape[-2], memory.shape[-2]), dtype=bool)
+    return several(x, memory, (w_q, w_k, w_v, w_o), n_heads, memory_allowed)
+
+
 @wrong(CROSS)
 def mask_is_required(x, memory, w_q, w_k, w_v, w_o, n_heads, memory_allowed=None):
     """Without memory_allowed (None) everything in memory may be seen; your function uses None
@@ -806,6 +893,25 @@ def mask_of_memory_without_heads(x, memory, w_q, w_k, w_v, w_o, n_heads, memory_
     up with the heads. Give it an axis of length 1 before the queries."""
     weights = (w_q, w_k, w_v, w_o)
     return other(x, memory, weights, n_heads, memory_allowed, attention=no_heads_axis)
+
+
+@wrong(CROSS)
+def heads_axis_of_memory_at_one(x, memory, w_q, w_k, w_v, w_o, n_heads, memory_allowed=None):
+    """The mask's axis for the heads goes in at position 1, which is right for (batch, 1, key)
+    and comes between query and key in (query, key). Count it from the back: it stands before
+    query and key."""
+    if memory_allowed is None:
+        memory_allowed = np.ones((x.shape[-2], memory.shape[-2]), dtype=bool)
+    weights = (w_q, w_k, w_v, w_o)
+    return several(x, memory, weights, n_heads, memory_allowed[:, None], mask_heads=False)
+
+
+@wrong(CROSS, same_as="heads_axis_of_memory_at_one")
+def heads_axis_of_memory_at_one_if_any(x, memory, w_q, w_k, w_v, w_o, n_heads, memory_allowed=None):
+    weights = (w_q, w_k, w_v, w_o)
+    if memory_allowed is None:
+        return other(x, memory, weights, n_heads, None)
+    return several(x, memory, weights, n_heads, memory_allowed[:, None], mask_heads=False)
 
 
 @wrong(CROSS)
@@ -903,8 +1009,8 @@ def residual_of_x_added(x, memory, w_q, w_k, w_v, w_o, n_heads, memory_allowed=N
 
 @wrong(CROSS, "pytorch/pytorch#41508")
 def empty_memory_gives_nan(x, memory, w_q, w_k, w_v, w_o, n_heads, memory_allowed=None):
-    """A query with no allowed key gets NaN (0 / 0). It should get zeros; masked_softmax sees to
-    it."""
+    """A query with no allowed key gets NaN: where every score is -inf, the softmax makes
+    -inf - -inf of them, or 0 / 0. It should get zeros; masked_softmax sees to it."""
     weights, attention = (w_q, w_k, w_v, w_o), softmax_is(nan_for_empty_rows)
     return other(x, memory, weights, n_heads, memory_allowed, attention=attention)
 
@@ -956,6 +1062,20 @@ def cross_overflows_and_nan(x, memory, w_q, w_k, w_v, w_o, n_heads, memory_allow
     return other(x, memory, weights, n_heads, memory_allowed, attention=attention)
 
 
+@wrong(CROSS)
+def cross_largest_of_all(x, memory, w_q, w_k, w_v, w_o, n_heads, memory_allowed=None):
+    """You subtract one number from all scores, the largest of them: a row whose own scores lie
+    far below it underflows. Subtract from each row its own largest allowed score."""
+    weights, attention = (w_q, w_k, w_v, w_o), softmax_is(earlier.one_largest_for_all_rows)
+    return other(x, memory, weights, n_heads, memory_allowed, attention=attention)
+
+
+@wrong(CROSS, same_as="cross_largest_of_all")
+def cross_largest_of_all_zeros_kept(x, memory, w_q, w_k, w_v, w_o, n_heads, memory_allowed=None):
+    weights, attention = (w_q, w_k, w_v, w_o), softmax_is(largest_of_all_zeros_kept)
+    return other(x, memory, weights, n_heads, memory_allowed, attention=attention)
+
+
 @wrong(CROSS, "ohdearquant/lattice#373")
 def cross_fill_beaten(x, memory, w_q, w_k, w_v, w_o, n_heads, memory_allowed=None):
     """Your fill value is finite and too small: where the allowed scores are lower than it, the
@@ -1001,11 +1121,21 @@ def matrices_for_every_head(d_model, n_heads, bias=False):
     return n_heads * (4 * d_model**2 + (4 * d_model if bias else 0))
 
 
+@wrong("attention_parameters", same_as="matrices_for_every_head")
+def matrices_for_every_head_but_one_bias(d_model, n_heads, bias=False):
+    return 4 * n_heads * d_model**2 + (4 * d_model if bias else 0)
+
+
 @wrong("attention_parameters")
 def projections_for_every_head(d_model, n_heads, bias=False):
     """You count w_q, w_k and w_v anew, in full size, for every head. The heads share out the
     columns of one matrix each."""
     return (3 * n_heads + 1) * (d_model**2 + (d_model if bias else 0))
+
+
+@wrong("attention_parameters", same_as="projections_for_every_head")
+def projections_for_every_head_but_one_bias(d_model, n_heads, bias=False):
+    return (3 * n_heads + 1) * d_model**2 + (4 * d_model if bias else 0)
 
 
 @wrong("attention_parameters")
@@ -1028,6 +1158,20 @@ def squares_of_d_head(d_model, n_heads, bias=False):
     projection takes all of x: d_model rows, d_head columns."""
     d_head = d_model // n_heads
     return 4 * n_heads * d_head**2 + (4 * d_model if bias else 0)
+
+
+@wrong("attention_parameters", same_as="squares_of_d_head")
+def squares_of_d_head_and_w_o(d_model, n_heads, bias=False):
+    own = 3 * n_heads * (d_model // n_heads) ** 2
+    return own + d_model**2 + (4 * d_model if bias else 0)
+
+
+@wrong("attention_parameters")
+def w_o_of_one_head(d_model, n_heads, bias=False):
+    """w_o is counted with d_head rows. It takes the heads side by side, which are d_model
+    numbers, so it has d_model rows."""
+    own = 3 * d_model**2 + d_model // n_heads * d_model
+    return own + (4 * d_model if bias else 0)
 
 
 @wrong("attention_parameters")
@@ -1072,6 +1216,11 @@ def biases_for_every_head(d_model, n_heads, bias=False):
     """You count biases of length d_model for every head. All heads together have d_model
     columns, and so one vector of that length for each product."""
     return 4 * d_model**2 + (4 * d_model * n_heads if bias else 0)
+
+
+@wrong("attention_parameters", same_as="biases_for_every_head")
+def biases_for_every_head_but_one_of_w_o(d_model, n_heads, bias=False):
+    return 4 * d_model**2 + ((3 * n_heads + 1) * d_model if bias else 0)
 
 
 @wrong("attention_parameters")

@@ -657,7 +657,7 @@ def mlp_without_biases(x, params, n_heads, allowed):
 
 @wrong("decoder_block")
 def last_bias_forgotten(x, params, n_heads, allowed):
-    """b_down is not used."""
+    """b_down is not used: it is added after the last matrix of the MLP."""
     return with_mlp(x, params, n_heads, allowed, lambda y, p: mlp(y, p) - p["b_down"])
 
 

@@ -86,8 +86,8 @@ def row_multiplied(f, x):
 
 @wrong("leaks")
 def row_set_to_zero(f, x):
-    """You only replace the row by zeros. That is one small change: none at all where the row
-    is zero, and far too small to get past a finite fill."""
+    """You change too little. What you do to a row is no change at all if the row is zero, and
+    otherwise far too small to get past a finite fill."""
     return search(f, x, lambda row: [0 * row])
 
 
@@ -185,6 +185,13 @@ def last_input_only(f, x):
 
 
 @wrong("leaks")
+def nothing_ever_found(f, x):
+    """Your list is always empty. Either the changed input never reaches f, or the results are
+    not compared with those from before the change."""
+    return []
+
+
+@wrong("leaks")
 def a_matrix_of_leaks(f, x):
     """You return a matrix of what moves what; the result is a list of the pairs (i, j) that
     leak."""
@@ -250,7 +257,8 @@ def half_steps_over_two(f, x, eps=1e-5):
 
 @wrong("numerical_gradient")
 def step_ignored(f, x, eps=1e-5):
-    """`eps` has no effect: you always take the same step."""
+    """With a large `eps` the result should be off by as much as the formula says, and yours is
+    not: does your step depend on `eps`?"""
     return entry_by_entry(f, x, lambda f, x, k: central(f, x, k, 1e-5))
 
 
@@ -338,6 +346,12 @@ def stepped_in_place(f, x, eps=1e-5):
 
 def first(named_arrays, bad):
     return next((name for name, array in named_arrays.items() if bad(array)), None)
+
+
+@wrong("first_bad")
+def nothing_found(named_arrays):
+    """You return None for every input. Does the name, once found, reach a `return`?"""
+    return None
 
 
 @wrong("first_bad")
@@ -564,8 +578,8 @@ def window_of_the_first_keys(q, k, v, window):
 
 @wrong("repair_window")
 def window_from_the_wrong_side(q, k, v, window):
-    """The sign of the diagonal is wrong: what stays open is what lies at least window - 1 keys
-    away from the query, in the future or not at all."""
+    """The sign of the diagonal is wrong: you keep the keys that lie at least window - 1 places
+    after the query, and the causal mask closes those."""
     far = distance(q)
     return attend(q, k, v, (far >= 0) & (far <= 1 - window))
 
@@ -663,8 +677,33 @@ def scores_clipped(scores, allowed):
     """You cut the scores off below some number. Nothing underflows then, but scores that differ
     become equal, and so do their weights."""
     scores = np.maximum(scores, -700)
+    largest = largest_allowed(scores, allowed)
+    return softmax_below(scores, allowed, np.where(np.isfinite(largest), largest, 0))
+
+
+@wrong("repair_softmax", same_as="scores_clipped")
+def scores_clipped_under_zero(scores, allowed):
+    scores = np.maximum(scores, -700)
     largest = np.maximum(largest_allowed(scores, allowed), 0)
     return softmax_below(scores, allowed, largest)
+
+
+@wrong("repair_softmax")
+def maximum_with_a_lower_floor(scores, allowed):
+    """You subtract the largest score or some very low number, whichever is larger. That moves
+    the bug to lower scores: below that number everything underflows as before."""
+    return softmax_below(scores, allowed, np.maximum(largest_allowed(scores, allowed), -1e4))
+
+
+@wrong("repair_softmax", same_as="maximum_with_a_lower_floor")
+def maximum_with_the_lowest_usual_fill(scores, allowed):
+    return softmax_below(scores, allowed, np.maximum(largest_allowed(scores, allowed), -1e9))
+
+
+@wrong("repair_softmax", same_as="maximum_with_a_lower_floor")
+def maximum_of_a_finite_fill(scores, allowed):
+    filled = np.where(allowed, scores, -1e4)
+    return softmax_below(scores, allowed, filled.max(axis=-1, keepdims=True))
 
 
 @wrong("repair_softmax")
@@ -709,8 +748,8 @@ def slots_as_given(q, k_buffer, v_buffer, length):
 
 @wrong("repair_unused_slots")
 def result_cleaned(q, k_buffer, v_buffer, length):
-    """You replace NaN in the result. The NaN is gone, but so is the answer: the sum over the
-    filled slots was lost when the NaN was added to it."""
+    """The NaN is gone, but so is the answer: you return 0 where the filled slots have something
+    to say. A sum to which NaN was added cannot be mended afterwards."""
     return np.nan_to_num(slots_as_given(q, k_buffer, v_buffer, length))
 
 

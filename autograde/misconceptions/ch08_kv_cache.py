@@ -77,6 +77,33 @@ def crossing_token_dropped_unless_first(logits, temperature=1.0, top_k=None, top
     return cut(logits, temperature, top_k, top_p, nucleus=nucleus)
 
 
+@wrong(NTD, same_as="crossing_token_dropped")
+def crossing_token_dropped_from_a_reversed_list(logits, temperature=1.0, top_k=None, top_p=None):
+    if temperature == 0:
+        return cut(logits, 0, None, None)
+    return cut(
+        logits, temperature, top_k, top_p,
+        nucleus=lambda p, m: np.where(np.cumsum(p) <= m, p, 0),
+        order=lambda z: np.argsort(z, kind="stable")[::-1],
+    )  # fmt: skip
+
+
+@wrong(NTD, same_as="crossing_token_dropped")
+def crossing_token_dropped_unless_first_from_a_reversed_list(
+    logits, temperature=1.0, top_k=None, top_p=None
+):
+    if temperature == 0:
+        return cut(logits, 0, None, None)
+
+    def nucleus(p, mass):
+        return np.where((np.cumsum(p) <= mass) | (np.arange(len(p)) == 0), p, 0)
+
+    def order(z):
+        return np.argsort(z, kind="stable")[::-1]
+
+    return cut(logits, temperature, top_k, top_p, nucleus=nucleus, order=order)
+
+
 @wrong(NTD)
 def one_token_more_than_needed(logits, temperature=1.0, top_k=None, top_p=None):
     """top_p keeps one token too many: the one that crosses the threshold is the last to stay."""

@@ -268,7 +268,8 @@ def plainly_divided(state):
 
 def tiled(q, k, v, block_query, block_key, causal=True, *, see=seen, skip=None, merge=None,
           state_of=block_state, lowest=-np.inf, fill=-np.inf, finish=divided,
-          turn=lambda k: np.swapaxes(k, -2, -1), scale=None, queries=None, keys=None):  # fmt: skip
+          turn=lambda k: np.swapaxes(k, -2, -1), scale=None, queries=None, keys=None,
+          added=False):  # fmt: skip
     """The tiled loop, with a place for each mistake. queries, keys: how many to look at."""
     merge = merge or reference.merge_softmax
     skip = skip or (future if see is seen else nothing_is_skipped)
@@ -285,7 +286,8 @@ def tiled(q, k, v, block_query, block_key, causal=True, *, see=seen, skip=None, 
                 continue
             scores = q[..., query[:, 0], :] @ turn(k[..., key, :])
             allowed = see(query, key, n_query, n_key) if causal else True
-            scores = np.where(allowed, scores, fill)
+            closed = scores + fill if added else fill
+            scores = np.where(allowed, scores, closed)
             state = merge(state, state_of(scores, v[..., key, :]))
         out[..., query[:, 0], :] = finish(state)
     return out
@@ -608,11 +610,32 @@ def fill_is_beaten(q, k, v, block_query, block_key, causal=True):
     return tiled(q, k, v, block_query, block_key, causal, fill=-1e4)
 
 
+@wrong("flash_attention", same_as="fill_is_beaten")
+def fill_is_beaten_nothing_skipped(q, k, v, block_query, block_key, causal=True):
+    return tiled(
+        q, k, v, block_query, block_key, causal, fill=-1e4, skip=nothing_is_skipped
+    )  # fmt: skip
+
+
 @wrong("flash_attention")
 def blind_queries_get_a_mean(q, k, v, block_query, block_key, causal=True):
-    """A query that sees no key gets the mean of the values that are closed to it: all its scores
-    are the same finite number, and share the weight. It should get zeros."""
+    """A query that sees no key gets a mixture of values that are closed to it: a finite number
+    stands for -inf, and such scores share the weight among themselves. It should get zeros."""
     return tiled(q, k, v, block_query, block_key, causal, fill=-1e9)
+
+
+@wrong("flash_attention", same_as="blind_queries_get_a_mean")
+def blind_queries_get_a_mean_nothing_skipped(q, k, v, block_query, block_key, causal=True):
+    return tiled(
+        q, k, v, block_query, block_key, causal, fill=-1e9, skip=nothing_is_skipped
+    )  # fmt: skip
+
+
+@wrong("flash_attention", same_as="blind_queries_get_a_mean")
+def blind_queries_get_a_softmax(q, k, v, block_query, block_key, causal=True):
+    return tiled(
+        q, k, v, block_query, block_key, causal, fill=-1e9, added=True, skip=nothing_is_skipped
+    )  # fmt: skip
 
 
 @wrong("flash_attention")

@@ -349,7 +349,7 @@ def repair_loss(
         log_total = largest + np.log(
             np.exp(logits - largest).sum(-1, keepdims=True)
         )
-        chosen = np.take_along_axis(logits - log_total, targets[..., None], axis=-1)
-        return float(-chosen.mean())
+        losses = np.take_along_axis(log_total - logits, targets[..., None], axis=-1)
+        return float(losses.mean())
 
     return cross_entropy(logits[..., :-1, :], tokens[..., 1:])
