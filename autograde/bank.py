@@ -16,7 +16,7 @@ import inspect
 import pickle
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 from autograde.calls import Outcome, call
 from autograde.examination import Examination, Record
@@ -133,24 +133,23 @@ def _explained(answer: Answer, exercise: Exercise, records: list[Record], worst:
     an input on which more agrees than that.
     """
     explained, telling = 0, False
+    agree = partial(same, exact_dtype=exercise.exact_dtype, rtol=exercise.rtol, atol=exercise.atol)
     for record in records:
         measured = record.limit is not None
         theirs = call(answer.function, record.args, record.kwargs, measured=measured)
         unknown = "cut off" in (theirs.how, record.outcome.how)  # only the memory can be compared
-        right = unknown or (
-            theirs.returned and same(theirs.value, record.expected, exercise.exact_dtype)
-        )
+        right = unknown or (theirs.returned and agree(theirs.value, record.expected))
         fault = exercise.side_effect(theirs, record.limit) if right else "value"
         if not fault:
             continue  # on this input the mistake does not show
-        if not _alike(record, theirs, fault, exercise.exact_dtype):
+        if not _alike(record, theirs, fault, agree):
             return 0
         explained += fault == worst
         telling |= record.outcome.how != "raised" or record.outcome.text == theirs.text
     return explained if telling else 0
 
 
-def _alike(record: Record, theirs: Outcome, fault: str, exact_dtype: bool) -> bool:
+def _alike(record: Record, theirs: Outcome, fault: str, agree: Callable) -> bool:
     seen = record.outcome
     if fault == "hungry":
         return seen.exceeds(record.limit)
@@ -159,5 +158,5 @@ def _alike(record: Record, theirs: Outcome, fault: str, exact_dtype: bool) -> bo
     if seen.how != theirs.how:
         return False
     if seen.returned:
-        return same(seen.value, theirs.value, exact_dtype)
+        return agree(seen.value, theirs.value)
     return seen.value == theirs.value

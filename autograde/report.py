@@ -209,11 +209,12 @@ def show(value: Any) -> str:
     if is_tensor(value):
         return show(value.detach().numpy())
     if isinstance(value, dict):
-        return "\n".join(f"{key!r}: {indent(show(item), 4)}" for key, item in value.items())
+        parts = [
+            f"{key!r}: {indent(show(item), len(repr(key)) + 2)}" for key, item in value.items()
+        ]
+        return _together(value, parts, "{}")
     if isinstance(value, tuple | list):
-        parts = [show(part) for part in value]
-        long = size(value) > 8 or any("\n" in part for part in parts)
-        return "\n".join(parts) if long else f"({', '.join(parts)})"
+        return _together(value, [show(part) for part in value], "()")
     if isinstance(value, type):
         return f"np.{value.__name__}"
     if isinstance(value, DType | Opaque):
@@ -221,6 +222,13 @@ def show(value: Any) -> str:
     if isinstance(value, float | np.floating):
         return number(value)
     return repr(value)
+
+
+def _together(value: Any, parts: list[str], brackets: str) -> str:
+    """The parts of a value in one line, or in a line each where there are many."""
+    if size(value) > 8 or any("\n" in part for part in parts):
+        return "\n".join(parts)
+    return f"{brackets[0]}{', '.join(parts)}{brackets[1]}"
 
 
 def _specimen(function: Specimen) -> str:

@@ -112,7 +112,8 @@ def conform(value: Any, like: Any, exact_dtype: bool = False) -> Any:
     if isinstance(like, bool | int | float):
         return _conform_number(value, like)
     if type(value) is not type(like):
-        raise Mismatch(f"{describe(value)} came back; {describe(like)} was expected")
+        wanted = "None" if like is None else describe(like)
+        raise Mismatch(f"{describe(value)} came back; {wanted} was expected")
     return value
 
 
@@ -154,7 +155,8 @@ def _conform_number(value: Any, like: bool | int | float) -> bool | int | float:
         value = float(value) if value.dtype.kind == "f" else value.item()
     wanted = {bool: bool, int: int, float: (int, float)}[type(like)]
     if not isinstance(value, wanted) or (type(value) is bool) != (type(like) is bool):
-        raise Mismatch(f"{describe(value)} came back; a {type(like).__name__} was expected")
+        kind = {bool: "True or False", int: "an int", float: "a number"}[type(like)]
+        raise Mismatch(f"{describe(value)} came back; {kind} was expected")
     return type(like)(value)
 
 
@@ -196,10 +198,10 @@ def differing(got: Any, want: Any, rtol: float = RTOL, atol: float = ATOL) -> np
         return np.asarray(~np.isclose(got, want, rtol=rtol, atol=atol * scale, equal_nan=True))
 
 
-def same(a: Any, b: Any, exact_dtype: bool = False) -> bool:
+def same(a: Any, b: Any, exact_dtype: bool = False, rtol: float = RTOL, atol: float = ATOL) -> bool:
     """Do two plain values say the same, as lists or arrays, up to rounding?"""
     try:
-        return difference(conform(a, b, exact_dtype), b) is None
+        return difference(conform(a, b, exact_dtype), b, rtol, atol) is None
     except Mismatch:
         return False
 

@@ -14,7 +14,9 @@ import pytest
 pytest.importorskip("nbgrader")
 
 from autograde.build import BuildError, build
-from autograde.exercise import chapters, find
+from autograde.checking import GRADE_SEEDS
+from autograde.examination import examine, local
+from autograde.exercise import chapters, exercises, find
 
 # nbgrader's own use of SQLAlchemy, when a submission is added.
 pytestmark = pytest.mark.filterwarnings("ignore:Object of type <Submitted")
@@ -440,8 +442,16 @@ def test_solved_notebook_runs(chapter):
 @pytest.mark.parametrize("chapter", BUILT)
 def test_untouched_notebook_runs_to_its_end(chapter):
     found = errors("exercises", chapter)
-    names = [exercise.name for exercise in chapters()[chapter]]
-    checks = [(f"test_{name}", f"ClaimsFail: {name}: not written yet") for name in names]
-    assert [error for error in found if error[0].startswith("test_")] == checks
+    checks = [error for error in found if error[0].startswith("test_")]
+    for exercise, (cell, text) in zip(chapters()[chapter], checks, strict=True):
+        assert cell == f"test_{exercise.name}"
+        says = "claims hold" if exercise.broken else "not written yet"
+        assert text.startswith(f"ClaimsFail: {exercise.name}: ")
+        assert text.endswith(says)
     others = {text for cell, text in found if not cell.startswith("test_")}
     assert others <= {"NotImplementedError: "}
+
+
+@pytest.mark.parametrize("exercise", [e for e in exercises() if e.broken], ids=lambda e: e.name)
+def test_broken_code_earns_nothing(exercise):
+    assert examine(exercise, local(exercise.broken), GRADE_SEEDS).points == 0

@@ -127,10 +127,14 @@ def test_the_window_counts_its_keys(window):
 
 def test_the_softmax_against_torch():
     scores = rng.normal(size=(3, 4)) - 1000
-    ours = reference.repair_softmax(scores, np.ones(4, dtype=bool))
-    np.testing.assert_allclose(ours, torch.softmax(torch.from_numpy(scores), -1), atol=1e-12)
+    weights, log_sum = reference.repair_softmax(scores, np.ones(4, dtype=bool))
+    theirs = torch.from_numpy(scores)
+    np.testing.assert_allclose(weights, theirs.softmax(-1), atol=1e-12)
+    np.testing.assert_allclose(log_sum, theirs.logsumexp(-1), rtol=1e-15)
     allowed = np.array([[True, False], [False, False]])
-    assert reference.repair_softmax(np.zeros((2, 2)), allowed).tolist() == [[1, 0], [0, 0]]
+    weights, log_sum = reference.repair_softmax(np.zeros((2, 2)), allowed)
+    assert weights.tolist() == [[1, 0], [0, 0]]
+    assert log_sum.tolist() == [0, -np.inf]
 
 
 def test_unused_slots_have_no_say():
@@ -232,7 +236,7 @@ def test_the_broken_window_has_one_key_too_many():
 
 def test_the_broken_softmax_loses_negative_rows():
     """FluxML/NNlib.jl#43: softmax([-10000, -10000])."""
-    weights = museum.repair_softmax(np.full((1, 2), -10000.0), np.ones(2, dtype=bool))
+    weights, _ = museum.repair_softmax(np.full((1, 2), -10000.0), np.ones(2, dtype=bool))
     assert not weights.any()
 
 

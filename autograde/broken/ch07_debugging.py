@@ -67,8 +67,10 @@ def repair_window(
 def repair_softmax(
     scores: Float[np.ndarray, "*batch query key"],
     allowed: Bool[np.ndarray, "*batch query key"],
-) -> Float[np.ndarray, "*batch query key"]:
-    """Softmax over the allowed keys, for scores of any size; 0 for the other keys.
+) -> tuple[
+    Float[np.ndarray, "*batch query key"], Float[np.ndarray, "*batch query"]
+]:
+    """Softmax over the allowed keys for scores of any size, and the log of the sum.
 
     Parameters
     ----------
@@ -77,13 +79,17 @@ def repair_softmax(
 
     Returns
     -------
-    weights. Each query's weights sum to 1; a query with no allowed key gets zeros.
+    weights, log_sum. Each query's weights sum to 1, and closed keys have weight 0.
+    log_sum is the logarithm of the sum of e^score over the allowed keys. A query
+    with no allowed key gets zeros, and -inf.
     """
     scores = np.where(allowed, scores, -np.inf)
-    largest = np.maximum(scores.max(axis=-1, keepdims=True), 0)
-    weights = np.exp(scores - largest)
-    total = weights.sum(axis=-1, keepdims=True)
-    return weights / np.where(total == 0, 1, total)
+    largest = np.maximum(np.max(scores, axis=-1, keepdims=True), 0)
+    exponentials = np.exp(scores - largest)
+    total = exponentials.sum(axis=-1, keepdims=True)
+    with np.errstate(divide="ignore"):  # the logarithm of 0 is -inf
+        log_sum = largest + np.log(total)
+    return exponentials / np.where(total == 0, 1, total), log_sum[..., 0]
 
 
 # https://github.com/Dao-AILab/flash-attention/issues/2374
@@ -108,7 +114,7 @@ def repair_unused_slots(
     out, as if the buffer ended after the filled slots.
     """
     filled = np.arange(k_buffer.shape[-2]) < length
-    scores = q @ np.swapaxes(k_buffer, -2, -1) / q.shape[-1] ** 0.5
+    scores = q @ np.swapaxes(k_buffer, -2, -1) * q.shape[-1] ** -0.5
     weights = masked_softmax(scores, filled)
     return weights @ v_buffer
 

@@ -226,30 +226,48 @@ def softmax_with_finite_guard(scores, allowed):
     closed = np.where(allowed, scores, -np.inf)
     largest = np.maximum(closed.max(axis=-1, keepdims=True), np.finfo(scores.dtype).min)
     weights = np.exp(closed - largest)
-    return weights / np.maximum(weights.sum(axis=-1, keepdims=True), 0.5)
+    total = weights.sum(axis=-1, keepdims=True)
+    log_sum = np.where(total > 0, np.log(np.maximum(total, 0.5)) + largest, -np.inf)
+    return weights / np.maximum(total, 0.5), np.squeeze(log_sum, -1)
 
 
 @right("repair_softmax", "fchollet/keras-resources#53")
 def softmax_by_logaddexp(scores, allowed):
     closed = np.where(allowed, scores, -np.inf)
-    total = np.logaddexp.reduce(closed, axis=-1, keepdims=True)
-    return np.exp(closed - np.where(np.isneginf(total), 0, total))
+    log_sum = np.logaddexp.reduce(closed, axis=-1)
+    safe = np.where(np.isneginf(log_sum), 0, log_sum)
+    return [np.exp(closed - safe[..., None]), log_sum]
 
 
 @right("repair_softmax")
 def softmax_in_a_loop(scores, allowed):
-    keys, out = np.broadcast_to(allowed, scores.shape), np.zeros(scores.shape)
+    keys, weights = np.broadcast_to(allowed, scores.shape), np.zeros(scores.shape)
+    log_sum = np.full(scores.shape[:-1], -math.inf)
     for row in np.ndindex(scores.shape[:-1]):
         seen = scores[row][keys[row]].astype(float)
         if seen.size:
             exponentials = np.exp(seen - max(seen))
-            out[row][keys[row]] = exponentials / sum(exponentials)
-    return out
+            weights[row][keys[row]] = exponentials / sum(exponentials)
+            log_sum[row] = max(seen) + math.log(sum(exponentials))
+    return weights, log_sum.tolist()
 
 
 @right("repair_softmax")
-def softmax_of_rows_with_keys(scores, allowed):
-    return masked_softmax(scores.astype(np.float32), allowed)
+def softmax_by_torch(scores, allowed):
+    import torch
+
+    closed = torch.from_numpy(scores).masked_fill(~torch.from_numpy(allowed), -math.inf)
+    return closed.softmax(-1).nan_to_num(0.0), closed.logsumexp(-1)
+
+
+@right("repair_softmax")
+def softmax_with_given_weights(scores, allowed):
+    single = np.where(allowed, scores, -np.inf).astype(np.float32)
+    largest = single.max(axis=-1)
+    safe = np.where(largest == -np.inf, np.float32(0), largest)
+    with np.errstate(divide="ignore"):
+        log_sum = safe + np.log(np.exp(single - safe[..., None]).sum(axis=-1))
+    return masked_softmax(scores, allowed), log_sum
 
 
 # repair_unused_slots -------------------------------------------------------------------

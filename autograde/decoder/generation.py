@@ -31,10 +31,9 @@ class Cache:
         shape = (config.n_layers, 2, batch, config.n_heads, capacity, config.d_head)
         self.buffers = torch.empty(shape, dtype=like.dtype, device=like.device)
         self.length, self.capacity = 0, capacity
-        padded = pads is not None and any(pads)
-        self.pads = (
-            torch.tensor(pads, device=like.device)[:, None] if padded else None
-        )
+        self.pads = None
+        if pads is not None and any(pads):
+            self.pads = torch.tensor(pads, device=like.device)[:, None]
 
     def past(self, layer: int):
         """A function that writes new keys and values, and returns all so far."""
@@ -81,11 +80,9 @@ def feed(model: Decoder, tokens: torch.Tensor, cache: Cache) -> torch.Tensor:
         )
     column = torch.arange(cache.length, end, device=tokens.device)
     positions = column
+    # Pads do not count. To rotary scores only differences matter: columns will do.
     if cache.pads is not None and model.config.positions != "rotary":
-        positions = (column - cache.pads).clamp(
-            min=0
-        )  # (batch, new): pads don't count
-    # Rotary scores depend on differences of positions alone, so columns will do.
+        positions = (column - cache.pads).clamp(min=0)  # (batch, new)
     x, allowed = model.stream(tokens, positions), cache.allowed(column)
     for layer, block in enumerate(model.blocks):
         x = block(x, positions, allowed, cache.past(layer))

@@ -587,12 +587,18 @@ def window_from_the_wrong_side(q, k, v, window):
 # repair_softmax ------------------------------------------------------------------------
 
 
-def softmax_below(scores, allowed, largest):
-    """Softmax of the allowed scores after `largest` was subtracted; rows that sum to 0 stay 0."""
+def summed(exponentials, largest):
+    """(weights, log_sum) of exponentials from which `largest` was taken; 0 / 0 is 0."""
     with np.errstate(all="ignore"):
-        weights = np.exp(np.where(allowed, scores - largest, -np.inf))
-        total = weights.sum(axis=-1, keepdims=True)
-        return weights / np.where(total == 0, 1, total)
+        total = exponentials.sum(axis=-1, keepdims=True)
+        log_sum = largest + np.log(total)
+        return exponentials / np.where(total == 0, 1, total), log_sum[..., 0]
+
+
+def softmax_below(scores, allowed, largest):
+    """(weights, log_sum) of the allowed scores after `largest` was subtracted."""
+    with np.errstate(all="ignore"):
+        return summed(np.exp(np.where(allowed, scores - largest, -np.inf)), largest)
 
 
 def largest_allowed(scores, allowed):
@@ -611,9 +617,11 @@ def zero_was_a_guard(scores, allowed):
     """The very negative rows are right now. But the 0 had a second use: a query with no allowed
     key has the largest score -inf, and -inf - -inf is NaN. It should get zeros."""
     closed = np.where(allowed, scores, -np.inf)
+    largest = closed.max(axis=-1, keepdims=True)
     with np.errstate(all="ignore"):
-        weights = np.exp(closed - closed.max(axis=-1, keepdims=True))
-        return weights / weights.sum(axis=-1, keepdims=True)
+        exponentials = np.exp(closed - largest)
+        total = exponentials.sum(axis=-1, keepdims=True)
+        return exponentials / total, (largest + np.log(total))[..., 0]
 
 
 @wrong("repair_softmax")
@@ -669,7 +677,9 @@ def difference_turned_round(scores, allowed):
     """You take the largest score minus the scores: the order is turned round, and the smallest
     score gets the most weight."""
     largest = largest_allowed(scores, allowed)
-    return softmax_below(-scores, allowed, np.where(np.isfinite(largest), -largest, 0))
+    largest = np.where(np.isfinite(largest), largest, 0)
+    with np.errstate(all="ignore"):
+        return summed(np.exp(np.where(allowed, largest - scores, -np.inf)), largest)
 
 
 @wrong("repair_softmax")
@@ -708,22 +718,47 @@ def maximum_of_a_finite_fill(scores, allowed):
 
 @wrong("repair_softmax")
 def small_number_below(scores, allowed):
-    """A small number added to the sum avoids 0 / 0, but the exponentials are 0 already: the
-    rows of very negative scores still do not sum to 1."""
+    """A small number added to the sum avoids 0 / 0 and the logarithm of 0, but the exponentials
+    are 0 already: the rows of very negative scores still do not sum to 1."""
     largest = np.maximum(largest_allowed(scores, allowed), 0)
-    weights = np.exp(np.where(allowed, scores, -np.inf) - largest) + 0.0
-    return weights / (weights.sum(axis=-1, keepdims=True) + 1e-2)
+    exponentials = np.exp(np.where(allowed, scores, -np.inf) - largest)
+    total = exponentials.sum(axis=-1, keepdims=True) + 1e-9
+    return exponentials / total, (largest + np.log(total))[..., 0]
 
 
 @wrong("repair_softmax")
 def equal_when_underflown(scores, allowed):
     """A row that underflows gets equal weights. That is right only if its scores are equal;
     avoid the underflow, do not paper over it."""
-    weights = museum.repair_softmax(scores, allowed)
+    weights, log_sum = museum.repair_softmax(scores, allowed)
     keys = np.broadcast_to(allowed, scores.shape)
     with np.errstate(all="ignore"):
         equal = np.nan_to_num(keys / keys.sum(axis=-1, keepdims=True))
-    return np.where(weights.any(axis=-1, keepdims=True), weights, equal)
+    return np.where(weights.any(axis=-1, keepdims=True), weights, equal), log_sum
+
+
+@wrong("repair_softmax")
+def largest_not_added_back(scores, allowed):
+    """The weights are right, but log_sum is that of the shifted scores: what was subtracted
+    before the exponential has to be added after the logarithm."""
+    weights, log_sum = reference.repair_softmax(scores, allowed)
+    largest = largest_allowed(scores, allowed)[..., 0]
+    return weights, log_sum - np.where(np.isfinite(largest), largest, 0)
+
+
+@wrong("repair_softmax")
+def logarithm_of_the_plain_sum(scores, allowed):
+    """The weights are right, but log_sum is the logarithm of exponentials from which nothing
+    was subtracted: they underflow, or overflow, as those of the weights did."""
+    with np.errstate(all="ignore"):
+        plain = np.log(np.exp(np.where(allowed, scores, -np.inf)).sum(axis=-1))
+    return masked_softmax(scores, allowed), plain
+
+
+@wrong("repair_softmax")
+def weights_without_log_sum(scores, allowed):
+    """You return the weights alone; the result is the pair (weights, log_sum)."""
+    return masked_softmax(scores, allowed)
 
 
 # repair_unused_slots -------------------------------------------------------------------

@@ -469,13 +469,13 @@ def dropped_in_place(logits, temperature=1.0, top_k=None, top_p=None):
 
 @wrong(NTD)
 def top_k_ignored(logits, temperature=1.0, top_k=None, top_p=None):
-    """top_k has no effect."""
+    """top_k has no effect on your result: every token keeps its share."""
     return cut(logits, temperature, None if temperature else 1, top_p)
 
 
 @wrong(NTD)
 def top_p_ignored(logits, temperature=1.0, top_k=None, top_p=None):
-    """top_p has no effect."""
+    """top_p has no effect on your result: every token that top_k leaves keeps its share."""
     return cut(logits, temperature, top_k, None)
 
 

@@ -142,8 +142,10 @@ def repair_window(
 def repair_softmax(
     scores: Float[np.ndarray, "*batch query key"],
     allowed: Bool[np.ndarray, "*batch query key"],
-) -> Float[np.ndarray, "*batch query key"]:
-    """Softmax over the allowed keys, for scores of any size; 0 for the other keys.
+) -> tuple[
+    Float[np.ndarray, "*batch query key"], Float[np.ndarray, "*batch query"]
+]:
+    """Softmax over the allowed keys for scores of any size, and the log of the sum.
 
     Parameters
     ----------
@@ -152,14 +154,18 @@ def repair_softmax(
 
     Returns
     -------
-    weights. Each query's weights sum to 1; a query with no allowed key gets zeros.
+    weights, log_sum. Each query's weights sum to 1, and closed keys have weight 0.
+    log_sum is the logarithm of the sum of e^score over the allowed keys. A query
+    with no allowed key gets zeros, and -inf.
     """
     scores = np.where(allowed, scores, -np.inf)
-    largest = scores.max(axis=-1, keepdims=True)
+    largest = np.max(scores, axis=-1, keepdims=True)
     largest = np.where(np.isfinite(largest), largest, 0)  # a query without keys
-    weights = np.exp(scores - largest)
-    total = weights.sum(axis=-1, keepdims=True)
-    return weights / np.where(total == 0, 1, total)
+    exponentials = np.exp(scores - largest)
+    total = exponentials.sum(axis=-1, keepdims=True)
+    with np.errstate(divide="ignore"):  # the logarithm of 0 is -inf
+        log_sum = largest + np.log(total)
+    return exponentials / np.where(total == 0, 1, total), log_sum[..., 0]
 
 
 def repair_unused_slots(
@@ -183,7 +189,7 @@ def repair_unused_slots(
     out, as if the buffer ended after the filled slots.
     """
     k, v = k_buffer[..., :length, :], v_buffer[..., :length, :]
-    scores = q @ np.swapaxes(k, -2, -1) / q.shape[-1] ** 0.5
+    scores = q @ np.swapaxes(k, -2, -1) * q.shape[-1] ** -0.5
     weights = masked_softmax(scores, np.ones(length, dtype=bool))
     return weights @ v
 
