@@ -207,13 +207,13 @@ def _(probe, rng):
 
 @flash_attention.claim("no more than one block of scores is held at a time", points=2)
 def _(probe, rng):
-    # A block of scores is 128 KiB at most. In the first case all scores are 16 MiB and more, and a
-    # mask alone is 4 MiB; in the others the scores of all keys, or of all queries, are 4 MiB.
+    # A block of scores is 128 KiB at most. In the first two cases the scores of all queries, or of
+    # all keys, are 4 MiB and more; in the third a mask alone is 4 MiB.
     enough = 3 * 2**20
     for n_query, n_key, *how in (
-        (2048, 2048, 16, 512, True),
-        (256, 4096, 256, 64, True),
         (4096, 256, 64, 256, False),
+        (256, 4096, 256, 64, True),
+        (2048, 2048, 32, 512, True),
     ):
         probe.holds_at_most(enough, *qkv(rng, (), n_query, n_key, 1, 1, np.float32), *how)
 
