@@ -1,4 +1,4 @@
-"""The course's decoder, for chapters that train it, take it apart and generate with it."""
+"""The decoder of the course, for chapters that train it and generate with it."""
 
 from autograde.decoder.model import Config, Decoder
 
