@@ -6,7 +6,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONWARNINGS ?= ignore::DeprecationWarning
 BOOK := jupyter-book build -W -n --keep-going .
 
-.PHONY: all test serve lab book notebooks sample format clean
+.PHONY: all test test-answers test-rest serve lab book notebooks sample format clean
 .DEFAULT_GOAL := all
 
 all: notebooks book sample
@@ -39,7 +39,14 @@ sample: $(VENV)/.ready notebooks
 test: $(VENV)/.ready _build/.executed
 	ruff format --check .
 	ruff check .
-	pytest
+	$(MAKE) -j2 test-answers test-rest
+
+# The exam of all wrong and right answers takes as long as everything else together.
+test-answers:
+	pytest tests/test_bank.py
+
+test-rest:
+	pytest --ignore=tests/test_bank.py
 	$(BOOK)
 
 serve: book

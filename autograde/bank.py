@@ -21,7 +21,7 @@ from functools import cache, partial
 from autograde.calls import Outcome, call
 from autograde.examination import Examination, Record
 from autograde.exercise import Exercise, chapters
-from autograde.values import same
+from autograde.values import same, size
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,9 @@ def canonical(exercise: Exercise, answer: Answer) -> Answer:
 
 
 def _distinct(records: Iterable[Record]) -> list[Record]:
-    """Each input and its outcome once; many are tried again with every seed."""
-    return list({pickle.dumps((r.args, r.kwargs, r.outcome)): r for r in records}.values())
+    """Each input and its outcome once, the small ones first: many are tried with every seed."""
+    found = {pickle.dumps((r.args, r.kwargs, r.outcome)): r for r in records}
+    return sorted(found.values(), key=lambda record: size(record.args))
 
 
 def _explained(answer: Answer, exercise: Exercise, records: list[Record], worst: str) -> int:
