@@ -69,13 +69,13 @@ def show_mask(
     allowed: bool array (query, key), True = may attend.
     query_labels, key_labels: names of the rows and columns; 0, 1, 2, ... when None.
     """
-    allowed = _matrix(allowed, bool)
-    ax = _grid(allowed.shape, query_labels, key_labels, title, ax)
+    allowed = matrix(allowed, bool)
+    ax = grid(allowed.shape, query_labels, key_labels, title, ax)
     for query, key in np.ndindex(*allowed.shape):
         if allowed[query, key]:
-            _cell(ax, query, key, "open", BLUE, mark="●", ink="white")
+            cell(ax, query, key, "open", BLUE, mark="●", ink="white")
         else:
-            _cell(ax, query, key, "closed", GREY, hatch="////")
+            cell(ax, query, key, "closed", GREY, hatch="////")
     return ax.figure
 
 
@@ -97,18 +97,18 @@ def show_weights(
         grey, and any other weight (nan too) orange with a heavy frame: a leak.
     digits: decimals written in the cells.
     """
-    weights = _matrix(weights, float)
-    allowed = np.ones(weights.shape, bool) if allowed is None else _matrix(allowed, bool)
-    ax = _grid(weights.shape, query_labels, key_labels, title, ax)
+    weights = matrix(weights, float)
+    allowed = np.ones(weights.shape, bool) if allowed is None else matrix(allowed, bool)
+    ax = grid(weights.shape, query_labels, key_labels, title, ax)
     for query, key in np.ndindex(*weights.shape):
         weight, number = weights[query, key], f"{weights[query, key]:.{digits}f}"
         if allowed[query, key]:
-            face = _blue(weight)
-            _cell(ax, query, key, "open", face, mark=number, ink=_readable_on(face))
+            face = blue(weight)
+            cell(ax, query, key, "open", face, mark=number, ink=readable_on(face))
         elif weight == 0:
-            _cell(ax, query, key, "closed", GREY, hatch="////")
+            cell(ax, query, key, "closed", GREY, hatch="////")
         else:
-            _cell(ax, query, key, "leak", VERMILION, mark=number, frame=2.5)
+            cell(ax, query, key, "leak", VERMILION, mark=number, frame=2.5)
     return ax.figure
 
 
@@ -130,16 +130,16 @@ def show_influence(
     influence: bool array (output, input), True = a change of the input changes the output.
     allowed: bool array (output, input), True = it may.
     """
-    influence, allowed = _matrix(influence, bool), _matrix(allowed, bool)
+    influence, allowed = matrix(influence, bool), matrix(allowed, bool)
     looks = {
         (True, True): {"state": "open", "face": BLUE, "mark": "●", "ink": "white"},
         (False, False): {"state": "closed", "face": GREY, "hatch": "////"},
         (True, False): {"state": "leak", "face": VERMILION, "mark": "✕", "frame": 2.5},
         (False, True): {"state": "lost", "face": "white", "mark": "–"},
     }
-    ax = _grid(influence.shape, output_labels, input_labels, title, ax, "output", "input")
+    ax = grid(influence.shape, output_labels, input_labels, title, ax, "output", "input")
     for output, source in np.ndindex(*influence.shape):
-        _cell(
+        cell(
             ax,
             output,
             source,
@@ -162,15 +162,15 @@ def show_reach(
     query: the row to draw, counted from 0.
     labels: the tokens, one for each position.
     """
-    row = _matrix(allowed, bool)[query]
+    row = matrix(allowed, bool)[query]
     if ax is None:
         ax = panels(1, 1, height=2.1)[1][0]
     ax.set(xlim=(-0.6, len(row) - 0.4), ylim=(-0.35, 1.55), facecolor=CARD)
     ax.axis("off")
     for key, is_open in enumerate(row):
-        _box(ax, key, 0, labels[key], key + 1, filled=bool(is_open))
-        _arrow(ax, (query, 0.93), (key, 0.27), bool(is_open))
-    _box(ax, query, 1.2, labels[query], query + 1, filled=True)
+        box(ax, key, 0, labels[key], key + 1, filled=bool(is_open))
+        arrow(ax, (query, 0.93), (key, 0.27), bool(is_open))
+    box(ax, query, 1.2, labels[query], query + 1, filled=True)
     ax.text(-0.55, 1.52, "query", color=INK, fontsize=9, va="top")
     ax.text(-0.55, 0.52, "keys", color=INK, fontsize=9, va="top")
     return ax.figure
@@ -214,7 +214,7 @@ def show_lines(
     return ax.figure
 
 
-def _matrix(array, kind):
+def matrix(array, kind):
     array = np.asarray(array)
     if array.ndim != 2:
         raise ValueError(
@@ -224,7 +224,7 @@ def _matrix(array, kind):
     return array.astype(kind)
 
 
-def _blue(weight: float):
+def blue(weight: float):
     """From white at 0 to BLUE at 1; nan is white."""
     from matplotlib.colors import to_rgb
 
@@ -232,14 +232,14 @@ def _blue(weight: float):
     return tuple(1 - share * (1 - channel) for channel in to_rgb(BLUE))
 
 
-def _readable_on(face) -> str:
+def readable_on(face) -> str:
     """White or INK, whichever has the higher contrast (WCAG 2 relative luminance)."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in face]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     return "white" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.063 else INK
 
 
-def _grid(shape, row_names, column_names, title, ax, row_axis="query", column_axis="key"):
+def grid(shape, row_names, column_names, title, ax, row_axis="query", column_axis="key"):
     """Axes with one unit square for each cell, row 0 at the top, columns named above."""
     n_row, n_column = shape
     row_names = range(n_row) if row_names is None else row_names
@@ -267,7 +267,7 @@ def _grid(shape, row_names, column_names, title, ax, row_axis="query", column_ax
     return ax
 
 
-def _cell(ax, row, column, state, face, mark="", ink=INK, hatch=None, frame=0.8):
+def cell(ax, row, column, state, face, mark="", ink=INK, hatch=None, frame=0.8):
     """One square; its gid "state row column" names it, in the SVG and for the tests."""
     from matplotlib.patches import Rectangle
 
@@ -282,7 +282,7 @@ def _cell(ax, row, column, state, face, mark="", ink=INK, hatch=None, frame=0.8)
         ax.text(column + 0.5, row + 0.5, mark, color=ink, fontsize=9, ha="center", va="center")
 
 
-def _box(ax, x, y, token, position, filled):
+def box(ax, x, y, token, position, filled):
     ax.text(
         x, y, f"{token}\n{position}", ha="center", va="center", fontsize=9,
         color="white" if filled else INK,
@@ -291,7 +291,7 @@ def _box(ax, x, y, token, position, filled):
     )  # fmt: skip
 
 
-def _arrow(ax, start, end, is_open):
+def arrow(ax, start, end, is_open):
     from matplotlib.patches import FancyArrowPatch
 
     arrow = FancyArrowPatch(

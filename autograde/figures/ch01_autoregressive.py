@@ -38,23 +38,23 @@ def _strip(ax: Axes, inputs, targets, read: Sequence[int], asked: Sequence[int],
     ax.text(-1.0, 0.5, label, color=INK, fontsize=9, va="center")
     for target in asked:
         for source in range(target + 1):
-            _arrow(ax, (source, 0.24), (target, 0.76), gid=f"arrow {target} {source}")
-        _box(ax, target, 1, targets[target], "white", VERMILION, 2.2, gid=f"target {target}")
+            arrow(ax, (source, 0.24), (target, 0.76), gid=f"arrow {target} {source}")
+        box(ax, target, 1, targets[target], "white", VERMILION, 2.2, gid=f"target {target}")
     for place, word in enumerate(inputs):
         if place in read:
-            _box(ax, place, 0, word, BLUE, INK, 0.8, ink="white", gid=f"read {place}")
+            box(ax, place, 0, word, BLUE, INK, 0.8, ink="white", gid=f"read {place}")
         else:
-            _box(ax, place, 0, "", GREY, HATCH, 0.8, hatch="////", gid=f"hidden {place}")
+            box(ax, place, 0, "", GREY, HATCH, 0.8, hatch="////", gid=f"hidden {place}")
 
 
-def _arrow(ax: Axes, start, end, gid):
+def arrow(ax: Axes, start, end, gid):
     from matplotlib.patches import FancyArrowPatch
 
     look = {"arrowstyle": "-|>", "mutation_scale": 10, "color": BLUE, "lw": 1.2}
     ax.add_patch(FancyArrowPatch(start, end, shrinkA=0, shrinkB=0, gid=gid, **look))
 
 
-def _box(ax: Axes, x, y, word, face, edge, width, ink=INK, hatch=None, gid=""):
+def box(ax: Axes, x, y, word, face, edge, width, ink=INK, hatch=None, gid=""):
     from matplotlib.patches import Rectangle
 
     box = Rectangle(

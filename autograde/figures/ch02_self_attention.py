@@ -13,12 +13,12 @@ from autograde.figures import (
     GREY,
     INK,
     WIDEST,
-    _blue,
-    _cell,
-    _grid,
-    _matrix,
-    _readable_on,
+    blue,
+    cell,
+    grid,
+    matrix,
     panels,
+    readable_on,
 )
 
 if TYPE_CHECKING:
@@ -84,13 +84,13 @@ def show_scores(
     digits: decimals written in the cells.
     largest: the number that gets the darkest blue; that of the table when None.
     """
-    scores = _matrix(scores, float)
+    scores = matrix(scores, float)
     largest = max(scores.max(), 1e-9) if largest is None else largest
-    ax = _grid(scores.shape, query_labels, key_labels, title, ax)
+    ax = grid(scores.shape, query_labels, key_labels, title, ax)
     for query, key in np.ndindex(*scores.shape):
-        face = _blue(scores[query, key] / largest)
+        face = blue(scores[query, key] / largest)
         number = f"{scores[query, key]:.{digits}f}"
-        _cell(ax, query, key, "score", face, mark=number, ink=_readable_on(face))
+        cell(ax, query, key, "score", face, mark=number, ink=readable_on(face))
     return ax.figure
 
 
@@ -120,18 +120,18 @@ def show_mix(
     write(0.5, -0.4, "weight")
     write(d_value / 2 + 1.4, -0.4, "value")
     for key in range(n_key):
-        face = _blue(weights[key])
+        face = blue(weights[key])
         mark = f"{weights[key]:.{digits}f}"
         write(-0.15, key + 0.5, labels[key], "right")
-        _cell(ax, key, 0, "weight", face, mark=mark, ink=_readable_on(face))
+        cell(ax, key, 0, "weight", face, mark=mark, ink=readable_on(face))
         write(1.2, key + 0.5, "×")
         for column in range(d_value):
-            _cell(ax, key, column + 1.4, "value", "white", mark=f"{v[key, column]:g}")
+            cell(ax, key, column + 1.4, "value", "white", mark=f"{v[key, column]:g}")
     ax.plot([-1.5, d_value + 1.4], [n_key + 0.2] * 2, color=INK, lw=1)
     write(0.95, n_key + 0.95, "output", "right")
     for column, number in enumerate(weights @ v):
         mark = f"{number:.{digits}f}"
-        _cell(ax, n_key + 0.45, column + 1.4, "output", GREY, mark=mark, frame=2)
+        cell(ax, n_key + 0.45, column + 1.4, "output", GREY, mark=mark, frame=2)
     return ax.figure
 
 

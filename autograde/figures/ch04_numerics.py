@@ -13,9 +13,9 @@ from autograde.figures import (
     HATCH,
     INK,
     VERMILION,
-    _cell,
-    _grid,
-    _matrix,
+    cell,
+    grid,
+    matrix,
     panels,
 )
 
@@ -111,20 +111,20 @@ def show_masked_scores(
     scores: scores after masking; -inf leaves its cell hatched.
     allowed: bool array (query, key), True = may attend.
     """
-    scores, allowed = _matrix(scores, float), _matrix(allowed, bool)
-    ax = _grid(scores.shape, query_labels, key_labels, title, ax)
+    scores, allowed = matrix(scores, float), matrix(allowed, bool)
+    ax = grid(scores.shape, query_labels, key_labels, title, ax)
     largest = scores.max(axis=-1, keepdims=True)
     for query, key in np.ndindex(*scores.shape):
         score = scores[query, key]
         number = "" if score == -np.inf else f"{round(score)}".replace("-", "−")
         if allowed[query, key]:
-            _cell(ax, query, key, "open", "white", mark=number)
+            cell(ax, query, key, "open", "white", mark=number)
         elif score == -np.inf:
-            _cell(ax, query, key, "closed", GREY, hatch="////")
+            cell(ax, query, key, "closed", GREY, hatch="////")
         elif score == largest[query, 0]:
-            _cell(ax, query, key, "beaten", VERMILION, mark=number, frame=2.5)
+            cell(ax, query, key, "beaten", VERMILION, mark=number, frame=2.5)
         else:
-            _cell(ax, query, key, "closed", GREY, mark=number)
+            cell(ax, query, key, "closed", GREY, mark=number)
     return ax.figure
 
 

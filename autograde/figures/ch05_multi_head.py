@@ -12,12 +12,12 @@ from autograde.figures import (
     INK,
     VERMILION,
     WIDEST,
-    _blue,
-    _cell,
-    _grid,
-    _matrix,
-    _readable_on,
+    blue,
+    cell,
+    grid,
+    matrix,
     panels,
+    readable_on,
 )
 
 if TYPE_CHECKING:
@@ -71,17 +71,17 @@ def show_splits(
 
 def _numbers(ax: Axes, numbers, words, d_model, title):
     """Rows of numbers, each with its token's shade; strangers to their row are framed."""
-    _grid(numbers.shape, words, range(numbers.shape[1]), title, ax, "", "")
+    grid(numbers.shape, words, range(numbers.shape[1]), title, ax, "", "")
     ax.tick_params(top=False, labeltop=False, labelsize=8)
     ax.title.set_fontsize(9)
     for row, column in np.ndindex(*numbers.shape):
         token, place = divmod(int(numbers[row, column]), d_model)
-        face = _blue(0.12 + 0.76 * token / max(len(words) - 1, 1))
-        mark, ink = f"{words[token][0]}{place}", _readable_on(face)
+        face = blue(0.12 + 0.76 * token / max(len(words) - 1, 1))
+        mark, ink = f"{words[token][0]}{place}", readable_on(face)
         if token == row:
-            _cell(ax, row, column, "own", face, mark, ink)
+            cell(ax, row, column, "own", face, mark, ink)
         else:
-            _cell(ax, row, column, "stranger", face, mark, ink, frame=2.5)
+            cell(ax, row, column, "stranger", face, mark, ink, frame=2.5)
             ax.patches[-1].set_edgecolor(VERMILION)
 
 
@@ -110,22 +110,22 @@ def show_maps(maps: Sequence[Map]) -> Figure:
 
 
 def _map(ax: Axes, each: Map):
-    weights = _matrix(each.weights, float)
-    allowed = np.ones(weights.shape, bool) if each.allowed is None else _matrix(each.allowed, bool)
-    _grid(weights.shape, each.queries, each.keys, each.title, ax, "", "")
+    weights = matrix(each.weights, float)
+    allowed = np.ones(weights.shape, bool) if each.allowed is None else matrix(each.allowed, bool)
+    grid(weights.shape, each.queries, each.keys, each.title, ax, "", "")
     ax.tick_params(labelsize=8, pad=1)
     ax.title.set_fontsize(9)
     for query, key in np.ndindex(*weights.shape):
         weight = weights[query, key]
         if not allowed[query, key] and weight == 0:
-            _cell(ax, query, key, "closed", GREY, hatch="//////", frame=0.4)
+            cell(ax, query, key, "closed", GREY, hatch="//////", frame=0.4)
             continue
         largest = "●" if weight == weights[query].max() else ""
         if allowed[query, key]:
-            face = _blue(weight)
-            _cell(ax, query, key, "open", face, largest, _readable_on(face), frame=0.4)
+            face = blue(weight)
+            cell(ax, query, key, "open", face, largest, readable_on(face), frame=0.4)
         else:
-            _cell(ax, query, key, "leak", VERMILION, largest, frame=2)
+            cell(ax, query, key, "leak", VERMILION, largest, frame=2)
     for text in ax.texts:
         text.set_fontsize(6)
 
@@ -161,7 +161,7 @@ def show_layers() -> Figure:
 
 def _box(ax: Axes, x, y, text, data=False):
     """A box around text: dashed and white = data, solid and blue = an attention."""
-    look = {"facecolor": "white" if data else _blue(0.2), "ls": "--" if data else "-"}
+    look = {"facecolor": "white" if data else blue(0.2), "ls": "--" if data else "-"}
     look |= {"boxstyle": "round,pad=0.4", "edgecolor": INK}
     ax.text(x, y, text, ha="center", va="center", fontsize=9, color=INK, bbox=look)
 

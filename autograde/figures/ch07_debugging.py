@@ -45,7 +45,7 @@ def _head(ax, weights, labels):
         largest = weights[query].argmax()
         for key in range(query + 1):
             weight = float(np.clip(weights[query, key], 0, 1))
-            square = Rectangle((key, query), 1, 1, facecolor=_blue(weight), edgecolor=INK, lw=0.3)
+            square = Rectangle((key, query), 1, 1, facecolor=blue(weight), edgecolor=INK, lw=0.3)
             square.set_gid(f"weight {query} {key}")
             ax.add_patch(square)
         dark = weights[query, largest] > 0.55
@@ -66,7 +66,7 @@ def _staircase(n):
     return corners
 
 
-def _blue(weight: float):
+def blue(weight: float):
     from matplotlib.colors import to_rgb
 
     return tuple(1 - weight * (1 - channel) for channel in to_rgb(BLUE))

@@ -14,9 +14,9 @@ from autograde.figures import (
     INK,
     VERMILION,
     WIDEST,
-    _blue,
-    _cell,
-    _grid,
+    blue,
+    cell,
+    grid,
     panels,
 )
 
@@ -101,7 +101,7 @@ def show_cuts(
 STATES = {
     "new": {"face": BLUE, "mark": "●", "ink": "white"},
     "again": {"face": VERMILION, "mark": "✕", "frame": 2.5},
-    "kept": {"face": _blue(0.25), "mark": "○"},
+    "kept": {"face": blue(0.25), "mark": "○"},
     "none": {"face": GREY, "hatch": "////"},
 }
 
@@ -126,10 +126,10 @@ def show_states(
     row_names, column_names: 0, 1, 2, ... when None.
     """
     shape = len(states), len(states[0])
-    ax = _grid(shape, row_names, column_names, title, ax, row_axis, column_axis)
+    ax = grid(shape, row_names, column_names, title, ax, row_axis, column_axis)
     for row, column in np.ndindex(*shape):
         state = states[row][column]
-        _cell(ax, row, column, state, **STATES[state])
+        cell(ax, row, column, state, **STATES[state])
     return ax.figure
 
 

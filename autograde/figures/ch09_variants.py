@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from autograde.figures import BLUE, GREY, VERMILION, _blue, _cell, _grid, _readable_on
+from autograde.figures import BLUE, GREY, VERMILION, blue, cell, grid, readable_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -43,19 +43,19 @@ def show_layers(
     """
     layers = np.asarray(layers)
     may = np.tri(*layers.shape, dtype=bool) if may is None else np.asarray(may)
-    ax = _grid(layers.shape, row_labels, column_labels, title, ax, *axes)
+    ax = grid(layers.shape, row_labels, column_labels, title, ax, *axes)
     for row, column in np.ndindex(*layers.shape):
         n, place = int(layers[row, column]), (ax, row, column)
         if may[row, column] and n:
-            face = _blue(SHADES[n])
+            face = blue(SHADES[n])
             mark = "●" if n == 1 else str(n)
-            _cell(*place, f"layer{n}", face, mark=mark, ink=_readable_on(face))
+            cell(*place, f"layer{n}", face, mark=mark, ink=readable_on(face))
         elif may[row, column]:
-            _cell(*place, "lost", "white", mark="–")
+            cell(*place, "lost", "white", mark="–")
         elif n:
-            _cell(*place, "leak", VERMILION, mark="✕", frame=2.5)
+            cell(*place, "leak", VERMILION, mark="✕", frame=2.5)
         else:
-            _cell(*place, "closed", GREY, hatch="////")
+            cell(*place, "closed", GREY, hatch="////")
     return ax.figure
 
 
@@ -70,15 +70,15 @@ def show_ring(held: Int[np.ndarray, "step slot"], ax: Axes | None = None) -> Fig
     held: row t is what each slot holds after position t was written, -1 = empty.
     """
     held = np.asarray(held)
-    ax = _grid(held.shape, None, None, "", ax, "position written", "slot")
+    ax = grid(held.shape, None, None, "", ax, "position written", "slot")
     for step, slot in np.ndindex(*held.shape):
         position = held[step, slot]
         if position < 0:
-            _cell(ax, step, slot, "empty", GREY, hatch="////")
+            cell(ax, step, slot, "empty", GREY, hatch="////")
         elif position == step:
-            _cell(ax, step, slot, "new", BLUE, mark=str(position), ink="white")
+            cell(ax, step, slot, "new", BLUE, mark=str(position), ink="white")
         else:
-            _cell(ax, step, slot, "kept", "white", mark=str(position))
+            cell(ax, step, slot, "kept", "white", mark=str(position))
     return ax.figure
 
 
