@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from autograde.values import is_tensor, plain
+from autograde.values import is_tensor, numbers_of, plain
 
 NOT_THEIRS = (
     "<frozen",
@@ -216,6 +216,8 @@ def _line(error: BaseException) -> str:
 
 def _differ(before: Any, after: Any) -> bool:
     """Did a call change this argument?"""
+    if (before is None) != (after is None) or is_tensor(before) != is_tensor(after):
+        return True
     if isinstance(before, np.ndarray):
         return before.shape != after.shape or before.tobytes() != after.tobytes()
     if isinstance(before, list | tuple):
@@ -223,5 +225,6 @@ def _differ(before: Any, after: Any) -> bool:
     if isinstance(before, dict):
         return before.keys() != after.keys() or any(_differ(before[k], after[k]) for k in before)
     if is_tensor(before):
-        return _differ(before.detach().numpy(), after.detach().numpy())
+        grad = after.grad if after.is_leaf else None  # PyTorch warns of asking others
+        return _differ(numbers_of(before), numbers_of(after)) or _differ(before.grad, grad)
     return isinstance(before, bool | int | float | str) and repr(before) != repr(after)

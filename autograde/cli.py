@@ -1,4 +1,4 @@
-"""The command line: `autograde check | build | grade | sample-class`.
+"""The command line: `autograde check | build | grade | sample-class | audit | doctor`.
 
 Exit status: 0 all well, 1 points missed or findings, 2 could not run.
 """
@@ -52,12 +52,26 @@ def _parser() -> argparse.ArgumentParser:
     grade.add_argument("--only", metavar="STUDENT", action="append", help="grade this student")
     grade.add_argument("--root", type=Path, default=Path("."), help="the course's folder")
     grade.add_argument("--force", action="store_true", help="grade again what is graded")
+    grade.add_argument(
+        "--unsandboxed", action="store_true", help="let submissions do whatever you may do"
+    )
     grade.set_defaults(run=_grade)
 
     sample = commands.add_parser("sample-class", help="make a class of odd submissions, grade it")
     sample.add_argument("--root", type=Path, default=Path("."), help="the course's folder")
     sample.add_argument("--into", type=Path, default=Path("_build/sample-class"))
     sample.set_defaults(run=_sample_class)
+
+    doctor = commands.add_parser("doctor", help="say what this machine can do, and what to do")
+    doctor.set_defaults(run=_doctor)
+
+    audit = commands.add_parser("audit", help="examine the checks: do they reject what is wrong?")
+    audit.add_argument("functions", nargs="*", metavar="FUNCTION", help="default: all")
+    audit.add_argument("--chapter", help="every function of this chapter")
+    audit.add_argument("--no-mutants", action="store_true", help="only the banks of answers")
+    audit.add_argument("--jobs", type=int, metavar="N", help="processes (default: one a core)")
+    audit.add_argument("--json", type=Path, metavar="FILE", help="write what was found there")
+    audit.set_defaults(run=_audit)
     return parser
 
 
@@ -161,7 +175,13 @@ def _grade(options: argparse.Namespace) -> int:
     from autograde.grading.assignment import GradingError, grade_assignment
 
     try:
-        results = grade_assignment(options.assignment, options.root, options.only, options.force)
+        results = grade_assignment(
+            options.assignment,
+            options.root,
+            options.only,
+            options.force,
+            sandboxed=False if options.unsandboxed else None,
+        )
     except (GradingError, OSError) as error:
         raise CannotRun(str(error)) from None
     _summary(results, options.root)
@@ -170,18 +190,57 @@ def _grade(options: argparse.Namespace) -> int:
 
 def _sample_class(options: argparse.Namespace) -> int:
     from autograde.grading.assignment import grade_assignment
+    from autograde.grading.doctor import why_no_sandbox
     from autograde.grading.sample_class import ASSIGNMENT, make_sample_class, surprises
 
     try:
         make_sample_class(options.root, options.into)
     except FileExistsError as error:
         raise CannotRun(str(error)) from None
-    results = grade_assignment(ASSIGNMENT, options.into)
+    if reason := why_no_sandbox():
+        print(f"The sample class, whose code is the course's own, runs without a sandbox: {reason}")
+    results = grade_assignment(ASSIGNMENT, options.into, sandboxed=not reason)
     _summary(results, options.into)
     told = surprises(results)
     for sentence in told:
         print(f"not as it should be: {sentence}", file=sys.stderr)
     return 1 if told else 0
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    try:
+        from autograde.grading.doctor import examine_machine
+    except ImportError as error:
+        raise CannotRun(f"{error}; pip install -r requirements.txt has all it needs") from None
+
+    found = examine_machine()
+    for finding in found:
+        print(finding.text())
+    return 0 if all(finding.fine for finding in found if finding.needed) else 1
+
+
+def _audit(options: argparse.Namespace) -> int:
+    try:
+        from autograde.audit.findings import audit, text
+        from autograde.grading.gradesheet import write_whole
+    except ImportError as error:
+        raise CannotRun(f"{error}; pip install -r requirements.txt has all it needs") from None
+
+    wanted = _wanted(options.functions, options.chapter) or list(exercises())
+    found = audit(wanted, options.jobs, not options.no_mutants, _progress)
+    print(text(found))
+    if options.json:
+        data = [each.data() for each in found]
+        write_whole(options.json, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+    return 1 if any(True for each in found for _ in each.faults()) else 0
+
+
+def _progress(done: int, of: int) -> None:
+    """How far it is, on standard error: in place on a terminal, else a line for each tenth."""
+    if sys.stderr.isatty():
+        print(f"\r{done} of {of}", end="\n" if done == of else "", file=sys.stderr, flush=True)
+    elif done == of or done * 10 // of > (done - 1) * 10 // of:
+        print(f"{done} of {of}", file=sys.stderr, flush=True)
 
 
 def _summary(results: list, root: Path) -> None:

@@ -49,7 +49,7 @@ def _claim_html(result: ClaimResult, report: Report) -> str:
 
 
 def _finding_html(finding: Finding, examination: Examination) -> str:
-    call, values = call_text(finding, examination)
+    call, values = call_text(finding, examination.exercise)
     lines = "\n".join(f"{name} = {indent(text, len(name) + 3)}" for name, text in values)
     shown = f"<pre style='{CODE}'>{escape(call)}\n{escape(lines)}</pre>"
     parts = [f"<p>A small input that shows it:</p>{shown}"]

@@ -10,11 +10,20 @@ from typing import Any
 import numpy as np
 
 from autograde.bank import Answer, recognise
-from autograde.examination import ClaimResult, Examination, Finding
+from autograde.examination import ClaimResult, Examination, Finding, Record
+from autograde.exercise import Exercise
 from autograde.observe import observe
 from autograde.patterns import pattern
 from autograde.specimens import Specimen
-from autograde.values import DType, Opaque, is_tensor, number, size
+from autograde.values import (
+    DType,
+    Opaque,
+    is_bfloat16,
+    is_tensor,
+    number,
+    numbers_of,
+    size,
+)
 
 PRINTS = 2000  # characters; more than this in one call is worth a word
 LONGEST = 40  # numbers of an array of three or more axes that is still written out
@@ -151,7 +160,7 @@ def why(result: ClaimResult, examination: Examination) -> str:
 
 def brief(finding: Finding, examination: Examination) -> str:
     """A finding in one line; "" if it speaks of places in arrays that are not shown."""
-    call, values = call_text(finding, examination)
+    call, values = call_text(finding, examination.exercise)
     if not values:
         return f"{call}: {finding.detail}"
     return "" if ": expected " in finding.detail else finding.detail
@@ -168,20 +177,22 @@ def _claim_lines(result: ClaimResult, examination: Examination, full: bool) -> l
         return lines
     if not full:
         return lines + [f"         {text}" for text in [brief(finding, examination)] if text]
-    call, values = call_text(finding, examination)
+    call, values = call_text(finding, examination.exercise)
     shown = [f"{call} with" if values else call]
     shown += [f"  {name} = {indent(value, len(name) + 5)}" for name, value in values]
     if finding.expected is not None:
         shown.append(f"expected {indent(show(finding.expected), 9)}")
     if finding.got is not None:
         shown.append(f"got      {indent(show(finding.got), 9)}")
-    shown.append(finding.detail)
+    both = finding.expected is not None and finding.got is not None
+    if not (both and finding.detail.startswith("expected ")):  # which would say the same again
+        shown.append(finding.detail)
     return lines + [f"         {line}" for text in shown for line in text.split("\n")]
 
 
-def call_text(finding: Finding, examination: Examination) -> tuple[str, list[tuple[str, str]]]:
+def call_text(finding: Finding | Record, exercise: Exercise) -> tuple[str, list[tuple[str, str]]]:
     """The call that failed, and the values of those arguments too long to stand in it."""
-    names = examination.exercise.parameters
+    names = exercise.parameters
     inside, below = [], []
     given = [*zip(names, finding.args, strict=False), *finding.kwargs.items()]
     for index, (name, value) in enumerate(given):
@@ -190,7 +201,7 @@ def call_text(finding: Finding, examination: Examination) -> tuple[str, list[tup
             below.append((name, text))
             text = name
         inside.append(text if index < len(finding.args) else f"{name}={text}")
-    return f"{examination.exercise.name}({', '.join(inside)})", below
+    return f"{exercise.name}({', '.join(inside)})", below
 
 
 def show(value: Any) -> str:
@@ -198,6 +209,8 @@ def show(value: Any) -> str:
     if isinstance(value, np.ndarray):
         if size(value) > (WIDEST**2 if value.ndim < 3 else LONGEST):
             return f"array of shape {value.shape}, {value.dtype}"
+        if value.dtype.kind == "U":
+            return np.array2string(value, separator=", ")
         value = value.astype(int) if value.dtype == bool else value
         value = value + 0.0 if value.dtype.kind == "f" else value  # no -0
         small = value.size and np.abs(value[np.isfinite(value)]).max(initial=0) < SMALL
@@ -207,7 +220,8 @@ def show(value: Any) -> str:
     if isinstance(value, Specimen):
         return _specimen(value)
     if is_tensor(value):
-        return show(value.detach().numpy())
+        text = show(numbers_of(value))
+        return text.replace("float32", "bfloat16") if is_bfloat16(value) else text
     if isinstance(value, dict):
         parts = [
             f"{key!r}: {indent(show(item), len(repr(key)) + 2)}" for key, item in value.items()
@@ -226,9 +240,9 @@ def show(value: Any) -> str:
 
 def _together(value: Any, parts: list[str], brackets: str) -> str:
     """The parts of a value in one line, or in a line each where there are many."""
-    if size(value) > 8 or any("\n" in part for part in parts):
-        return "\n".join(parts)
-    return f"{brackets[0]}{', '.join(parts)}{brackets[1]}"
+    long = size(value) > 8 or any("\n" in part for part in parts)
+    inside = indent(",\n".join(parts), 1) if long else ", ".join(parts)
+    return f"{brackets[0]}{inside}{brackets[1]}"
 
 
 def _specimen(function: Specimen) -> str:

@@ -250,3 +250,28 @@ def all_alike(tokens, *, vocab):
 def never_twice(tokens, *, vocab):
     """All logits are 0, but that of the last token is -inf."""
     return np.where(np.arange(vocab) == _tokens(tokens)[-1], -np.inf, 0.0)
+
+
+# (params, batch) -> loss, a scalar tensor -----------------------------------------------------
+
+
+@specimen
+def squared_error(params, batch, *, weight=1.0):
+    """`weight` times the mean squared error of x @ w + b; params are w and b, batch is x and y."""
+    (w, b), (x, y) = params, batch
+    return weight * ((x @ w + b - y) ** 2).mean()
+
+
+@specimen
+def squared_error_of_two_layers(params, batch):
+    """The mean squared error of tanh(x @ w1 + b1) @ w2 + b2; batch is x and y."""
+    w1, b1, w2, b2 = params
+    x, y = batch
+    return (((x @ w1 + b1).tanh() @ w2 + b2 - y) ** 2).mean()
+
+
+@specimen
+def mean_output(params, batch):
+    """The mean of x @ w; params is [w], batch is x. The loss has the dtype of the product."""
+    (w,) = params
+    return (batch @ w).mean()

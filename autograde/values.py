@@ -43,19 +43,34 @@ def is_tensor(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach")
 
 
+def is_bfloat16(tensor: Any) -> bool:
+    """NumPy has no such dtype."""
+    return str(tensor.dtype) == "torch.bfloat16"
+
+
+def numbers_of(tensor: Any) -> np.ndarray:
+    """A tensor's numbers in NumPy; those of bfloat16 in float32, which holds them exactly."""
+    tensor = tensor.detach().cpu()
+    return (tensor.float() if is_bfloat16(tensor) else tensor).numpy()
+
+
 def plain(value: Any, depth: int = 0) -> Any:
     """Copy `value` into plain values; what cannot be copied becomes `Opaque`."""
     kind = type(value).__name__
     if value is None or type(value) in (bool, int, float, complex, str):
         return value
     try:
+        if isinstance(value, str):
+            return str.__str__(value)  # of np.str_, say: the text alone
         if isinstance(value, np.dtype):
             return DType(value.name)
         if isinstance(value, type) and issubclass(value, np.generic):
             return DType(np.dtype(value).name)
         if is_tensor(value):
             kind = f"tensor on {value.device} of dtype {value.dtype}".removeprefix("torch.")
-            value = value.detach().cpu().numpy()
+            if is_bfloat16(value) and not value.ndim:
+                return float(value)
+            value = value.detach().cpu().numpy()  # which refuses bfloat16
         if depth and isinstance(value, np.generic) and value.dtype.kind in "biuf":
             return float(value) if value.dtype.kind == "f" else value.item()
         if isinstance(value, list | tuple):
@@ -191,10 +206,10 @@ def differing(got: Any, want: Any, rtol: float = RTOL, atol: float = ATOL) -> np
     got, want = np.asarray(got), np.asarray(want)
     if want.dtype.kind not in "fc":
         return np.asarray(got != want)
-    got, want = got.astype(np.float64), want.astype(np.float64)
-    finite = np.abs(want[np.isfinite(want)])
-    scale = max(1.0, finite.max(initial=0.0))
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # even the cast warns, of a signalling NaN
+        got, want = got.astype(np.float64), want.astype(np.float64)
+        finite = np.abs(want[np.isfinite(want)])
+        scale = max(1.0, finite.max(initial=0.0))
         return np.asarray(~np.isclose(got, want, rtol=rtol, atol=atol * scale, equal_nan=True))
 
 

@@ -16,11 +16,11 @@ import numpy as np
 
 from autograde.calls import Outcome
 from autograde.specimens import Specimen
-from autograde.values import DType, Opaque, is_tensor
+from autograde.values import DType, Opaque, is_bfloat16, is_tensor, numbers_of
 
 
 def encode(value: Any) -> Any:
-    """A value as JSON-able data. Arguments may hold arrays, tensors, dtype classes, specimens."""
+    """A value as JSON-able data. Arguments may hold arrays, tensors, dtypes, specimens."""
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int | float) and not isinstance(value, np.generic):
@@ -40,14 +40,25 @@ def encode(value: Any) -> Any:
     if isinstance(value, Specimen):
         return {"specimen": [value.name, encode(value.settings)]}
     if is_tensor(value):
-        return {"tensor": _bytes(value.detach().numpy())}
+        return _tensor(value)
+    if _is_torch_dtype(value):
+        return {"torch_dtype": str(value).removeprefix("torch.")}
     return {"array": _bytes(np.asarray(value))}
+
+
+def _tensor(value: Any) -> dict[str, Any]:
+    data = {"bfloat16" if is_bfloat16(value) else "tensor": _bytes(numbers_of(value))}
+    return {"parameter": [data, encode(value.grad)]} if value.requires_grad else data
+
+
+def _is_torch_dtype(value: Any) -> bool:
+    return (type(value).__module__, type(value).__name__) == ("torch", "dtype")
 
 
 def decode(data: Any, arguments: bool = False) -> Any:
     """The value that `encode` was given; `ValueError` for anything else.
 
-    arguments: the student's side, where tensors, dtype classes and functions are wanted as such.
+    arguments: the student's side, where tensors, dtypes and functions are wanted as such.
     """
     if data is None or isinstance(data, bool | str):
         return data
@@ -67,14 +78,28 @@ def decode(data: Any, arguments: bool = False) -> Any:
         return Opaque(str(body))
     if tag == "specimen" and arguments:
         return Specimen(body[0], decode(body[1], arguments))
-    if tag in ("array", "tensor"):
-        array = np.load(io.BytesIO(base64.b64decode(body)), allow_pickle=False)
-        if tag == "tensor" and arguments:
-            import torch
-
-            return torch.from_numpy(array)
-        return array
+    if tag == "array":
+        return _array(body)
+    if arguments and tag in ("tensor", "bfloat16", "parameter", "torch_dtype"):
+        return _decode_torch(tag, body)
     raise ValueError(f"unknown tag {tag!r}")
+
+
+def _decode_torch(tag: str, body: Any) -> Any:
+    import torch
+
+    if tag == "torch_dtype":
+        return getattr(torch, body)
+    if tag == "parameter":
+        parameter = decode(body[0], True).requires_grad_()
+        parameter.grad = decode(body[1], True)
+        return parameter
+    tensor = torch.from_numpy(_array(body))
+    return tensor.bfloat16() if tag == "bfloat16" else tensor
+
+
+def _array(body: str) -> np.ndarray:
+    return np.load(io.BytesIO(base64.b64decode(body)), allow_pickle=False)
 
 
 def _bytes(array: np.ndarray) -> str:

@@ -140,6 +140,59 @@ def test_values_cross_the_wire_unchanged():
         decode(objects)
 
 
+def test_tensors_of_every_dtype_cross_the_wire_as_arguments():
+    torch = pytest.importorskip("torch")
+    w = torch.tensor([1.0, -0.0], requires_grad=True)
+    w.grad = torch.tensor([3.0, 4.0])
+    bits = torch.tensor([0x7F800001, -0x7FFFFF, 1], dtype=torch.int32)  # NaN, NaN, subnormal
+    given = [w, torch.ones(2).bfloat16() / 3, torch.ones(1).half(), bits.view(torch.float32)]
+    dtypes = [torch.float16, torch.bfloat16]
+    back = decode(json.loads(json.dumps(encode([given, dtypes]))), arguments=True)
+    assert back[1] == dtypes
+    assert [t.dtype for t in back[0]] == [t.dtype for t in given]
+    assert torch.equal(back[0][3].view(torch.int32), bits)
+    assert all(torch.equal(a, b) for a, b in zip(back[0][:3], given[:3], strict=True))
+    assert [back[0][0].requires_grad, back[0][0].is_leaf] == [True, True]
+    assert not back[0][1].requires_grad
+    assert torch.equal(back[0][0].grad, w.grad)
+    with pytest.raises(ValueError, match="tag"):
+        decode(encode(torch.float16))  # from a student's process only plain values come
+
+
+def test_bfloat16_is_shown_and_is_no_float32():
+    torch = pytest.importorskip("torch")
+    x = torch.tensor([1.5, 2.0]).bfloat16()
+    assert show(x) == "[1.5, 2. ]  (bfloat16)"
+    assert plain(x[0]) == 1.5
+    with pytest.raises(Mismatch, match="bfloat16"):
+        conform(plain(x), np.ones(2, np.float32))
+
+
+def test_a_touched_gradient_is_a_changed_argument():
+    torch = pytest.importorskip("torch")
+
+    def backward(params):
+        (params[0] * 2).sum().backward()
+
+    def forgets(params):
+        params[0].grad = None
+
+    def asks(params):
+        return torch.autograd.grad((params[0] * 2).sum(), params)
+
+    fresh, used = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    used.grad = torch.ones(2)
+    for function, param, changed in (
+        (backward, fresh, True), (backward, used, True),
+        (forgets, fresh, False), (forgets, used, True),
+        (asks, fresh, False), (asks, used, False),
+    ):  # fmt: skip
+        outcome = call(function, ([param],), {})
+        assert outcome.changed == ((0,) if changed else ()), (function, param.grad)
+    assert call(lambda params: params.clear(), ([fresh],), {}).changed == (0,)
+    assert call(lambda params: params.__setitem__(0, 1), ([fresh],), {}).changed == (0,)
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"how": "passed", "value": null}', "x" * 9])
 def test_a_reply_without_sense_is_a_death(text):
     assert decode_outcome(text).how == "died"
@@ -208,10 +261,10 @@ def test_a_name_that_is_no_exercise():
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        (lambda *a: None, "None"),
-        (lambda *a: "text", "'text'"),
-        (lambda *a: np.full((2, 2), np.nan), ""),
-        (lambda *a: 1 / 0, "ZeroDivisionError"),
+        (lambda *a, **k: None, "None"),
+        (lambda *a, **k: "text", "'text'"),
+        (lambda *a, **k: np.full((2, 2), np.nan), ""),
+        (lambda *a, **k: 1 / 0, "ZeroDivisionError"),
         (lambda: 1, ""),
     ],
 )
@@ -220,6 +273,21 @@ def test_nonsense_gets_no_points_anywhere(exercise, answer, says):
     assert not found.passed
     assert found.examination.points == 0
     assert says in found.text()
+
+
+def test_a_numpy_string_is_a_string_and_an_array_of_strings_is_shown():
+    exercise = find("first_bad")
+    right = exercise.reference
+    assert examine(exercise, local(lambda a: (n := right(a)) and np.str_(n))).passed
+    several = report(examine(exercise, local(lambda a: np.array(["a", "b"])))).text()
+    assert "got      ['a', 'b']" in several
+
+
+def test_a_number_is_shown_once():
+    exercise = find("cache_bytes")
+    found = report(examine(exercise, local(lambda *a: exercise.reference(*a) // 2))).text()
+    assert found.count("expected 2\n") == 1
+    assert "expected 2, got 1" not in found
 
 
 def test_an_unwritten_function_is_called_that():
