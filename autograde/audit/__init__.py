@@ -1,0 +1,1 @@
+"""The grader's own exam: what `autograde audit` finds out about the checks themselves."""
