@@ -6,7 +6,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONWARNINGS ?= ignore::DeprecationWarning
 BOOK := jupyter-book build -W -n --keep-going .
 
-.PHONY: all test test-answers test-rest serve lab book notebooks sample format clean
+.PHONY: all test test-answers test-rest bench bench-gpu serve lab book notebooks sample format clean
 .DEFAULT_GOAL := all
 
 all: notebooks book sample
@@ -26,7 +26,7 @@ notebooks: $(VENV)/.ready
 	autograde build
 
 # The pages' results are kept; what the pages run has changed, so forget them.
-_build/.executed: requirements.txt $(wildcard autograde/*.py autograde/reference/*.py autograde/figures/*.py autograde/decoder/*.py book/*.toml)
+_build/.executed: requirements.txt $(wildcard autograde/*.py autograde/reference/*.py autograde/figures/*.py autograde/decoder/*.py book/*.toml bench/results/*.json)
 	rm -rf _build/.jupyter_cache _build/.doctrees
 	@mkdir -p _build && touch $@
 
@@ -48,6 +48,14 @@ test-answers:
 test-rest:
 	pytest --ignore=tests/test_bank.py
 	$(BOOK)
+
+# Measurements on the CPU, to bench/results/. For one of them alone: python -m bench decode
+bench: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt
+	$(BIN)/python -m bench
+
+bench-gpu: $(VENV)/.ready
+	$(BIN)/python -m bench gpu
 
 serve: book
 	@echo "Reading at http://127.0.0.1:8000, Ctrl-C to stop"

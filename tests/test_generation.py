@@ -14,8 +14,9 @@ from autograde.reference.ch08_kv_cache import (  # noqa: E402
     cache_bytes,
     next_token_distribution,
 )
+from autograde.reference.ch09_variants import ring_positions  # noqa: E402
 
-POSITIONS = ("learned", "sinusoidal", "rotary")
+POSITIONS = ("learned", "sinusoidal", "rotary", "alibi")
 SIZES = {"vocab": 13, "d_model": 12, "n_layers": 2, "n_heads": 3, "d_ff": 20, "max_seq": 30}
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}
 
@@ -62,10 +63,10 @@ def uncached(model):
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_every_schedule_agrees_with_the_full_pass(positions, dtype):
-    """1,020 schedules in six kinds; behind the columns in use the buffers are NaN."""
+    """1,040 schedules in eight kinds; behind the columns in use the buffers are NaN."""
     rng = np.random.default_rng(POSITIONS.index(positions))
     models = [shaken(dtype, seed, positions=positions) for seed in range(3)]
-    for trial in range(170):
+    for trial in range(130):
         schedule, model = random_schedule(rng, padded=trial % 3 > 0), models[trial % 3]
         tokens = torch.from_numpy(rng.integers(SIZES["vocab"], size=schedule.shape))
         off = disagreement(schedule, cached(model, schedule), uncached(model), tokens)
@@ -81,6 +82,59 @@ def test_the_other_choices_of_a_decoder_agree_too(kind):
         tokens = torch.from_numpy(rng.integers(SIZES["vocab"], size=schedule.shape))
         off = disagreement(schedule, cached(model, schedule), uncached(model), tokens)
         assert off < 1e-10, schedule
+
+
+def drawn(rng):
+    """A variant of chapter 9: a window, shared heads, or both, and any positions."""
+    return {
+        "positions": str(rng.choice(POSITIONS)),
+        "window": int(rng.integers(1, 12)) if rng.random() < 0.8 else None,
+        "kv_heads": int(rng.choice([1, 2, 3, 6])),
+        "n_heads": 6,
+        "d_model": 24,
+        "attention_bias": bool(rng.random() < 0.5),
+    }
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_every_variant_agrees_with_the_full_pass(dtype):
+    """60 models, 8 schedules each. Rings begin as NaN, and most are overwritten."""
+    rng, wrapped, in_chunks = np.random.default_rng(9), 0, 0
+    for seed in range(60):
+        kind = drawn(rng)
+        model = shaken(dtype, seed, **kind)
+        for trial in range(8):
+            schedule = random_schedule(rng, padded=trial % 3 > 0, longest=20)
+            tokens = torch.from_numpy(rng.integers(SIZES["vocab"], size=schedule.shape))
+            feeder = cached(model, schedule, capacity=max(30, schedule.shape[1]))
+            if schedule.shape[1] > 30:  # more than the learned positions have
+                continue
+            off = disagreement(schedule, feeder, uncached(model), tokens)
+            assert off < TOLERANCE[dtype], (kind, schedule)
+            wrapped += schedule.shape[1] > (kind["window"] or 99)
+            in_chunks += schedule.pieces[0] > (kind["window"] or 99)
+    assert wrapped > 150
+    assert in_chunks > 75  # a prompt, or its first piece, is longer than the window
+
+
+def test_the_kit_notices_a_ring_that_is_written_first():
+    """The public break of causality (chapter 9): a prompt longer than the ring."""
+    model, schedule = shaken(window=3), Schedule(pads=(0,), pieces=(6, 1))
+    tokens = torch.arange(7)[None]
+
+    class WrittenFirst(Cache):
+        def keep(self, ring, new):
+            for i in range(new.shape[-2]):
+                ring[..., (self.length + i) % self.slots, :] = new[..., i, :]
+            return ring[..., : self.length + new.shape[-2], :]
+
+    def careless(tokens, cache):
+        cache = cache or WrittenFirst(model, 1, 7)
+        return model.logits(feed(model, tokens, cache)).detach().numpy(), cache
+
+    assert disagreement(schedule, careless, uncached(model), tokens) > 1e-3
+    single = Schedule(pads=(0,), pieces=(1,) * 7)  # one at a time it is right
+    assert disagreement(single, careless, uncached(model), tokens) < 1e-10
 
 
 def test_the_kit_notices_positions_that_begin_again():
@@ -119,6 +173,32 @@ def test_greedy_tokens_are_the_same_with_and_without_a_cache(positions, chunk):
             by_hand.append(int(model(torch.tensor(by_hand))[-1].argmax()))
     assert together[1] == by_hand
     assert len({tuple(row[-20:]) for row in together}) > 1  # they do not all say the same
+
+
+@pytest.mark.parametrize("window", [1, 4, 9, None])
+@pytest.mark.parametrize("kv_heads", [1, 3])
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_greedy_tokens_of_the_variants_are_the_same_too(positions, kv_heads, window):
+    model = shaken(positions=positions, kv_heads=kv_heads, window=window)
+    batch = prompts(7, 1, 4, 7)
+    plain = as_lists(generate(model, batch, 20, cached=False))
+    for chunk in (None, 1, 3):
+        assert as_lists(generate(model, batch, 20, chunk=chunk)) == plain
+    assert len({tuple(row[-20:]) for row in plain}) > 1
+
+
+@pytest.mark.parametrize("positions", ["rotary", "alibi"])
+def test_with_a_window_a_text_has_no_end(positions):
+    model = shaken(positions=positions, window=5, max_seq=8)
+    batch = prompts(20, 3)
+    got = as_lists(generate(model, batch, 60, chunk=7))
+    assert got == as_lists(generate(model, batch, 60, cached=False))
+    assert [len(row) for row in got] == [80, 63]
+    assert Cache(model, 2, 10**9).buffers.shape[-2] == 5  # and the cache does not grow
+    with pytest.raises(ValueError, match="read 79, and max_seq=8"):
+        generate(shaken(positions=positions, max_seq=8), batch, 60)
+    with pytest.raises(ValueError, match="read 79, and max_seq=8"):
+        generate(shaken(positions="learned", window=5, max_seq=8), batch, 60)
 
 
 def test_in_float32_too():
@@ -200,6 +280,19 @@ def test_the_buffers_are_made_once_and_have_the_size_of_the_formula(monkeypatch)
     assert cache.buffers.data_ptr() == address
     assert cache.buffers.nbytes == cache_bytes(2, 3, 4, 6 + 5 - 1, 2, 4)
     assert cache.length == cache.capacity == 10
+
+
+def test_shared_heads_and_a_window_make_the_cache_smaller():
+    model = shaken(torch.float32, kv_heads=1, window=4)
+    cache = Cache(model, 2, 10)
+    assert cache.buffers.nbytes == cache_bytes(2, 1, 4, 4, 2, 4)
+    assert Cache(model, 2, 3).buffers.nbytes == cache_bytes(2, 1, 4, 3, 2, 4)  # never full
+    address = cache.buffers.data_ptr()
+    feed(model, torch.zeros(2, 6, dtype=torch.long), cache)
+    feed(model, torch.zeros(2, 1, dtype=torch.long), cache)
+    assert cache.buffers.data_ptr() == address
+    assert sorted(cache.held[:, 0].tolist()) == [3, 4, 5, 6]
+    assert cache.held[:, 0].tolist() == ring_positions(6, 4).tolist()
 
 
 def test_columns_behind_the_length_are_never_read():

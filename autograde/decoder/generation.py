@@ -16,47 +16,64 @@ from autograde.decoder.model import Decoder
 
 
 class Cache:
-    """The keys and values of all layers: `length` columns in use, of `capacity`.
+    """The keys and values of all layers, for at most `capacity` columns of tokens.
 
+    length: how many columns it has been given.
     pads: for each sequence, how many of its first columns are padding; None: none.
-    What lies behind `length` has never been written, and is never read.
+    buffers: (layer, keys and values, batch, kv_heads, slot, d_head). Without a
+        window there is a slot for each column; what was never written is never
+        read. With a window the slots are a ring, no longer than it (chapter 9).
     """
 
     def __init__(self, model: Decoder, batch: int, capacity: int, pads=None):
         config, like = model.config, model.token_embedding
-        if capacity > config.max_seq:
+        if capacity > config.max_seq and not config.endless:
             raise ValueError(
                 f"capacity={capacity}: the model has max_seq={config.max_seq}"
             )
-        shape = (config.n_layers, 2, batch, config.n_heads, capacity, config.d_head)
+        self.model, self.length, self.capacity = model, 0, capacity
+        self.slots = min(capacity, config.window or capacity)
+        heads, d_head = config.n_kv_heads, config.d_head
+        shape = (config.n_layers, 2, batch, heads, self.slots, d_head)
         self.buffers = torch.empty(shape, dtype=like.dtype, device=like.device)
-        self.length, self.capacity = 0, capacity
+        self.held = torch.empty(self.slots, 1, dtype=torch.long, device=like.device)
         self.pads = None
         if pads is not None and any(pads):
             self.pads = torch.tensor(pads, device=like.device)[:, None]
 
     def past(self, layer: int):
-        """A function that writes new keys and values, and returns all so far."""
+        """A function that writes keys and values, and returns all to look at."""
+        keys, values = self.buffers[layer]
+        return lambda k, v: (self.keep(keys, k), self.keep(values, v))
 
-        def keep(k, v):
-            end = self.length + k.shape[-2]
-            self.buffers[layer, 0, ..., self.length : end, :] = k
-            self.buffers[layer, 1, ..., self.length : end, :] = v
-            return self.buffers[layer, ..., :end, :].unbind()
+    def keep(self, ring: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
+        """Write (..., new, feature) into (..., slot, feature); return what to see.
 
-        return keep
+        That is what the ring held, and the new ones; it may be a view of the ring.
+        """
+        start, n = self.length, new.shape[-2]
+        if n == 1 or start + n <= self.slots:  # no query still needs what was there
+            slot = start % self.slots
+            ring[..., slot : slot + n, :] = new
+            return ring[..., : start + n, :]
+        # Else look first, write afterwards: the first queries need what will go.
+        seen = torch.cat([ring[..., :start, :], new], dim=-2)
+        newest = torch.arange(max(start, start + n - self.slots), start + n)
+        ring[..., newest % self.slots, :] = new[..., -len(newest) :, :]
+        return seen
 
     def allowed(self, column: torch.Tensor) -> torch.Tensor | None:
-        """Which keys the queries in these new columns see; None: all there are."""
-        if self.pads is None and len(column) == 1:
-            return None
-        key = torch.arange(self.length + len(column), device=column.device)
-        causal = key <= column[:, None]
+        """Which keys the queries in these new columns see; None: all, or causal."""
+        key = self.keep(self.held, column[:, None])[:, 0]  # kept beside the keys
+        config, n = self.model.config, len(column)
         if self.pads is None:
-            return causal  # (query, key)
+            single, whole = n == 1, n == len(key) and config.window is None
+            if config.positions != "alibi" and (single or whole):
+                return None
+            return self.model.mask(column, key)
         # A pad sees itself: without any key its row would be NaN, and spread.
         real = (key >= self.pads[..., None]) | (key == column[:, None])
-        return (causal & real)[:, None]  # (batch, heads, query, key)
+        return self.model.mask(column, key, real[:, None])  # (batch, heads, ...)
 
 
 @torch.no_grad()
@@ -139,7 +156,8 @@ def generate(
     Raises
     ------
     ValueError: if the longest prompt and its new tokens do not fit. The model reads
-        all of them but the last one, and reads at most max_seq.
+        all of them but the last one, and at most max_seq. (With a window, rotary
+        and ALiBi positions have no end, and neither has the text.)
     """
     device = model.token_embedding.device
     rows = [torch.as_tensor(prompt, device=device) for prompt in prompts]
@@ -160,9 +178,8 @@ def generate(
             for piece in tokens[:, cache.length :].split(chunk or width, dim=1):
                 last = feed(model, piece, cache)[:, -1]
         else:
-            last = torch.stack(
-                [_last(model, row[n:]) for row, n in zip(tokens, pads, strict=True)]
-            )
+            each = (row[None, n:] for row, n in zip(tokens, pads, strict=True))
+            last = torch.cat([model.hidden(row)[:, -1] for row in each])
         logits = model.logits(last)
         if temperature == 0:
             new = logits.argmax(dim=-1, keepdim=True)  # the first one, of several
@@ -174,14 +191,6 @@ def generate(
     return [row[n:] for row, n in zip(tokens, pads, strict=True)]
 
 
-def _last(model: Decoder, tokens: torch.Tensor) -> torch.Tensor:
-    """What the last block gives for the last of these tokens, without any cache."""
-    x, positions, allowed = model.embed(tokens)
-    for block in model.blocks:
-        x = block(x, positions, allowed)
-    return x[-1]
-
-
 def _check(model, rows, n_new, temperature, top_k, top_p) -> None:
     """Raise a ValueError for what cannot be generated."""
     if not rows or any(row.dim() != 1 or not len(row) for row in rows):
@@ -190,7 +199,8 @@ def _check(model, rows, n_new, temperature, top_k, top_p) -> None:
             "for a single prompt write [prompt]"
         )
     longest, max_seq = max(len(row) for row in rows), model.config.max_seq
-    if n_new < 0 or longest + n_new - 1 > max_seq:
+    too_long = longest + n_new - 1 > max_seq and not model.config.endless
+    if n_new < 0 or too_long:
         raise ValueError(
             f"{n_new} new tokens after a prompt of {longest}: the model would read "
             f"{longest + n_new - 1}, and max_seq={max_seq}. Ask for at most "

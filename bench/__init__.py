@@ -1,0 +1,1 @@
+"""Measurements of what the course claims: `make bench`, or `python -m bench NAME`."""
