@@ -149,6 +149,7 @@ def _(probe, rng):
     for eps in (0.5, 0.1, 1.0):
         probe.equals(specimens.sum_of_squares, np.array([1.0]), eps)
         probe.equals(specimens.sum_of_cubes, np.array([1.0, 2.0]), eps=eps)
+        probe.equals(specimens.product, np.array([2.0, 3.0]), eps=eps)  # the entries interact
         probe.equals(specimens.sum_of_cubes, rng.normal(size=(2, 3)), eps=eps)
 
 

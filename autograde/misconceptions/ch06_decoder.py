@@ -348,7 +348,7 @@ def neighbours_in_halves_out(x, positions, base=10000.0):
 
 @wrong("rotary", "raiyanyahya/how-to-train-your-gpt#6")
 def each_angle_twice_in_a_row(x, positions, base=10000.0):
-    """The angles are laid out for neighbours (each twice in a row), the pairs are halves: then
+    """The angles are laid out for neighbours (each twice in a row), but the pairs are halves:
     the two dimensions of a pair turn by different angles."""
     angle = angles(positions, x.shape[-1], base).repeat_interleave(2, dim=-1)
     a, b = halves(x)
@@ -1021,8 +1021,8 @@ def embeddings_scaled(tokens, params, n_heads):
 
 @wrong("decoder_logits", "bkitano/llama-from-scratch#5")
 def probabilities(tokens, params, n_heads):
-    """These are probabilities; logits are what goes into the softmax, and the loss expects
-    them."""
+    """These are probabilities, or the logarithms of some; logits are what goes into the softmax,
+    and the loss takes the softmax itself."""
     return right.decoder_logits(tokens, params, n_heads).softmax(dim=-1)
 
 

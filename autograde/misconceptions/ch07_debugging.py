@@ -149,6 +149,21 @@ def rows_left_changed(f, x):
 
 
 @wrong("leaks")
+def compared_across_dtypes(f, x):
+    """x is float32, your changed copies are float64. The dtype alone changes the last digits of
+    f, and every such digit looks like a leak: compute both results in one dtype."""
+    found, before = [], f(x.copy())
+    for j in range(1, len(x)):
+        moved = np.zeros(len(x), dtype=bool)
+        for row in changes(x[j]):
+            changed = x.astype(np.float64)
+            changed[j] = row
+            moved |= (f(changed) != before).any(axis=-1)
+        found += [(i, j) for i in range(j) if moved[i]]
+    return found
+
+
+@wrong("leaks")
 def past_and_present_too(f, x):
     """Your list has pairs with j <= i. An output may depend on its own and on earlier inputs;
     only later ones, j > i, are leaks."""
@@ -278,12 +293,22 @@ def steps_add_up(f, x, eps=1e-5):
     place. Start from x itself for each entry."""
     up, down = np.array(x, dtype=np.float64), np.array(x, dtype=np.float64)
     gradient = np.empty_like(up)
-    before = 0.0
     for k in np.ndindex(up.shape):
         up[k] += eps
         down[k] -= eps
-        rise = f(up) - f(down)
-        gradient[k], before = (rise - 0 * before) / (2 * eps), rise
+        gradient[k] = (f(up) - f(down)) / (2 * eps)
+    return gradient
+
+
+@wrong("numerical_gradient", same_as="steps_add_up")
+def left_one_step_down(f, x, eps=1e-5):
+    x = np.array(x, dtype=np.float64)
+    gradient = np.empty_like(x)
+    for k in np.ndindex(x.shape):
+        x[k] += eps
+        up = f(x)
+        x[k] -= 2 * eps
+        gradient[k] = (up - f(x)) / (2 * eps)
     return gradient
 
 
@@ -1374,6 +1399,18 @@ def summed_not_averaged(logits, tokens):
     return float(-scores_of(logits[..., :-1, :], tokens[..., 1:]).sum())
 
 
+@wrong("repair_loss", same_as="summed_not_averaged")
+def summed_over_each_sequence(logits, tokens):
+    return float(-scores_of(logits[..., :-1, :], tokens[..., 1:]).sum(axis=-1).mean())
+
+
+@wrong("repair_loss")
+def last_row_wraps_round(logits, tokens):
+    """The last row of each sequence is compared with that sequence's first token, which np.roll
+    puts there. It has no next token, and does not count."""
+    return float(-scores_of(logits, np.roll(tokens, -1, axis=-1)).mean())
+
+
 @wrong("repair_loss")
 def averaged_over_all_positions(logits, tokens):
     """You divide by the number of all positions. The last one of each sequence has no next
@@ -1403,6 +1440,15 @@ def largest_no_longer_subtracted(logits, tokens):
         log_total = np.log(np.exp(logits).sum(axis=-1))
     chosen = np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
     return float((log_total - chosen).mean())
+
+
+@wrong("repair_loss", same_as="largest_no_longer_subtracted")
+def logarithm_of_a_plain_softmax(logits, tokens):
+    logits, targets = logits[..., :-1, :], tokens[..., 1:]
+    with np.errstate(all="ignore"):
+        weights = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+        chosen = np.take_along_axis(weights, targets[..., None], axis=-1)
+        return float(-np.log(chosen).mean())
 
 
 @wrong("repair_loss", "bkitano/llama-from-scratch#5")

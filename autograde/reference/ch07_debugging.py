@@ -24,7 +24,7 @@ def leaks(f: Callable, x: Float[np.ndarray, "seq d_in"]) -> list[tuple[int, int]
     ----------
     f: maps (seq, d_in) to (seq, d_out); the same input gives the same output, in a
         fresh array.
-    x: the input to start from; f(x) is finite.
+    x: the input to start from, in float32 or float64; f(x) is finite.
 
     Returns
     -------
