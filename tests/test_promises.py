@@ -86,6 +86,22 @@ PROMISED = {
         "flash_attention(q, k, v, block_query, block_key, causal=True)",
         "visible_blocks(n, block_query, block_key)",
     ],
+    "11-training": [
+        "split_tokens(tokens, val_fraction)",
+        "get_batch(tokens, starts, block)",
+        "cross_entropy(logits, targets, ignore_index=-100)",
+        "learning_rate(step, max_lr, min_lr, warmup, total)",
+        "clip_by_global_norm(grads, max_norm)",
+        "adamw_step(param, grad, m, v, step, lr, betas, eps, weight_decay)",
+        "train(tokens, seed, seconds)",
+    ],
+    "12-mixed-precision": [
+        "round_to_bfloat16(x)",
+        "unscale(grads, scale)",
+        "update_scale(scale, good_steps, found_inf, growth=2.0, backoff=0.5, interval=2000)",
+        "mixed_precision_step(loss_fn, params, batch, scale, dtype)",
+        "training_bytes(n_params, optimizer='adamw', precision='mixed')",
+    ],
 }
 
 
