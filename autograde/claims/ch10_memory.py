@@ -138,49 +138,43 @@ def _(probe, rng):
     for causal in (False, True):
         for blocks in BLOCKS:
             probe.equals(x[:2], x[:2], 3 * x[:2], *blocks, causal)
-        for blocks in ((1, 1), (2, 2), (4, 1), (1, 4), (2, 4), (4, 2)):
-            probe.equals(x, x, 3 * x, *blocks, causal)
-    for batch, n, d_head, d_value in (((), 4, 3, 5), ((2,), 6, 3, 3), ((2, 3), 6, 4, 2)):
-        for causal in (False, True):
-            arrays = qkv(rng, batch, n, n, d_head, d_value)
-            probe.equals(*arrays, 2, 2, causal)
-            probe.equals(*(array.astype(np.float32) for array in arrays), n // 2, 1, causal)
-    probe.equals(*arrays, n, n // 2)  # causal is the default
-    probe.equals(*qkv(rng, (2, 4), 6, 6, 3, 2), 3, 2)
-    probe.equals(*qkv(rng, (), 96, 96, 4, 4), 16, 32)
+    for blocks in ((2, 2), (4, 1), (1, 4)):
+        probe.equals(x, x, 3 * x, *blocks, True)
+    probe.equals(*qkv(rng, (), 4, 4, 3, 5, np.float32), 2, 1, False)
+    probe.equals(*qkv(rng, (2,), 6, 6, 3, 3), 2, 2, False)
+    probe.equals(*qkv(rng, (2, 3), 6, 6, 4, 2, np.float32), 3, 2, True)
+    probe.equals(*qkv(rng, (2, 4), 6, 6, 3, 2), 6, 3)  # causal is the default
+    probe.equals(*qkv(rng, (), 64, 64, 4, 4), 16, 32)
 
 
 @flash_attention.claim("the blocks need not divide the numbers of queries and keys")
 def _(probe, rng):
     x = np.array([[1.0, 0.0], [0.0, 2.0], [2.0, 1.0]])
     for causal in (False, True):
-        for blocks in ((1, 2), (2, 1), (2, 2), (2, 3), (3, 2), (4, 5)):
+        for blocks in ((1, 2), (2, 1), (2, 2), (4, 5)):
             probe.equals(x, x, 3 * x, *blocks, causal)
-    for n, *blocks in ((5, 2, 3), (7, 3, 2), (6, 7, 4), (9, 4, 20)):
-        for causal in (False, True):
-            probe.equals(*qkv(rng, (2,), n, n, 3, 2), *blocks, causal)
+        probe.equals(*qkv(rng, (2,), 7, 7, 3, 2), 3, 2, causal)
+        probe.equals(*qkv(rng, (2,), 9, 9, 3, 2), 4, 20, causal)
 
 
 @flash_attention.claim("with more keys than queries, the last query sees every key")
 def _(probe, rng):
     x = np.array([[1.0, 0.0], [0.0, 2.0], [2.0, 1.0], [1.0, 1.0]])
-    for n_query in (1, 2, 3):
-        for blocks in ((1, 1), (2, 2)):
-            probe.equals(x[:n_query], x, 3 * x, *blocks)
-    for causal in (True, False):
-        probe.equals(*qkv(rng, (2,), 3, 7, 4, 2), 2, 2, causal)
-        probe.equals(*qkv(rng, (), 4, 13, 2, 3), 4, 3, causal)
+    for n_query in (1, 3):
+        for size in (1, 2):
+            probe.equals(x[:n_query], x, 3 * x, size, size)
+    probe.equals(*qkv(rng, (2,), 3, 7, 4, 2), 2, 2, False)
+    probe.equals(*qkv(rng, (), 4, 13, 2, 3), 4, 3)
     probe.equals(*qkv(rng, (), 5, 9, 2, 3), 3, 4)
 
 
 @flash_attention.claim("a query that sees no key gets zeros")
 def _(probe, rng):
     x = np.array([[1.0, 0.0], [0.0, 2.0], [2.0, 1.0]])
-    for n_key in (1, 2):
-        for blocks in BLOCKS:
-            probe.equals(x, x[:n_key], 3 * x[:n_key], *blocks)
-    for dtype in BOTH:
-        probe.equals(*qkv(rng, (2,), 7, 4, 3, 2, dtype), 2, 2)
+    for blocks in BLOCKS:
+        probe.equals(x, x[:1], 3 * x[:1], *blocks)
+    probe.equals(x, x[:2], 3 * x[:2], 2, 2)
+    probe.equals(*qkv(rng, (2,), 7, 4, 3, 2, np.float32), 2, 2)
     probe.equals(*qkv(rng, (), 9, 5, 2, 3), 6, 2)
     probe.equals(*qkv(rng, (2,), 7, 4, 3, 2), 2, 3, False)  # here they all see something
 
@@ -191,14 +185,13 @@ def _(probe, rng):
     near = 1 + np.array([[0.0], [1e-3], [2e-3], [-1e-3]])
     for dtype in BOTH:
         for height in (-20000.0, -200.0, 20000.0):  # the future has the larger score, or not
-            for blocks in ((1, 1), (2, 2)):
-                q = np.full((2, 1), height, dtype)
-                probe.equals(q, k.astype(dtype), v.astype(dtype), *blocks)
+            q = np.full((2, 1), height, dtype)
+            size = 1 if dtype is np.float64 else 2
+            probe.equals(q, k.astype(dtype), v.astype(dtype), size, size)
         for height in (-1000.0, 1000.0):  # all far from 0, and yet close together
             q, values = np.full((4, 1), height, dtype), np.arange(4.0).reshape(4, 1)
-            for blocks in ((2, 2), (4, 1)):
-                probe.equals(q, near.astype(dtype), values, *blocks, False, atol=1e-3)
-    for heights in ([-180, 180], [180, 90], [-170, -90, 0, 100], [100, 0, -90, -170]):
+            probe.equals(q, near.astype(dtype), values, 2, 2, False, atol=1e-3)
+    for heights in ([180, 90], [-170, -90, 0, 100], [100, 0, -90, -170]):
         n = len(heights)
         k = np.repeat(np.array(heights, dtype=float)[:, None], 4, axis=1)
         probe.equals(np.full((n, 4), 180.0), k, np.eye(n), 1, 1, False)
@@ -207,13 +200,13 @@ def _(probe, rng):
 
 @flash_attention.claim("no more than one block of scores is held at a time", points=2)
 def _(probe, rng):
-    # A block of scores is 128 KiB at most. In the first two cases the scores of all queries, or of
-    # all keys, are 4 MiB and more; in the third a mask alone is 4 MiB.
-    enough = 3 * 2**20
+    # A block of scores is 32 KiB in float32. In the first two cases the scores of all queries, or
+    # of all keys, are 1 MiB; in the third a mask alone is. (Most of it is closed: that is quick.)
+    enough = 3 * 2**18
     for n_query, n_key, *how in (
-        (4096, 256, 64, 256, False),
-        (256, 4096, 256, 64, True),
-        (2048, 2048, 32, 512, True),
+        (512, 512, 16, 512, False),
+        (512, 512, 512, 16, True),
+        (2048, 512, 32, 256, True),
     ):
         probe.holds_at_most(enough, *qkv(rng, (), n_query, n_key, 1, 1, np.float32), *how)
 

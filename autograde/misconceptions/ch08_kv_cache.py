@@ -871,6 +871,13 @@ def appended_after_attending(x_new, cache, w_q, w_k, w_v, w_o, n_heads):
     return merge_heads(out) @ w_o, (append(cache[0], k_new), append(cache[1], v_new))
 
 
+@wrong(STEP, same_as="new_token_not_seen")
+def attends_to_the_cache_if_there_is_one(x_new, cache, w_q, w_k, w_v, w_o, n_heads):
+    if cache[0].shape[-2] == 0:
+        return stepped(x_new, cache, (w_q, w_k, w_v, w_o), n_heads)
+    return appended_after_attending(x_new, cache, w_q, w_k, w_v, w_o, n_heads)
+
+
 @wrong(STEP)
 def only_each_other_seen(x_new, cache, w_q, w_k, w_v, w_o, n_heads):
     """The new tokens see each other, but not the cache: all earlier tokens are lost to them."""
@@ -1255,6 +1262,12 @@ def numbers_counted(n_layers, n_kv_heads, d_head, seq, batch, bytes_per_value):
 
 
 @wrong(BYTES)
+def four_bytes_each(n_layers, n_kv_heads, d_head, seq, batch, bytes_per_value):
+    """Every number is taken for a float32, 4 bytes. How wide a number is, bytes_per_value says."""
+    return 2 * n_layers * n_kv_heads * d_head * seq * batch * 4
+
+
+@wrong(BYTES)
 def counted_in_bits(n_layers, n_kv_heads, d_head, seq, batch, bytes_per_value):
     """This is the number of bits; bytes are asked for."""
     return 16 * n_layers * n_kv_heads * d_head * seq * batch * bytes_per_value
@@ -1339,6 +1352,15 @@ def padded_on_the_right(lengths, n):
 def padded_on_the_right_rows_closed(lengths, n):
     there = np.arange(n) < lengths[:, None]
     return causal_mask(n) & there[:, None, :] & there[:, :, None]
+
+
+@wrong(LEFT)
+def as_wide_as_the_longest(lengths, n):
+    """The mask is as wide as the longest sequence. The padded length is n, and all sequences may
+    be shorter than that."""
+    width = int(np.max(lengths))
+    there = real(lengths, width)
+    return causal_mask(width)[None, :, :width] & there[:, None, :] & there[:, :, None]
 
 
 @wrong(LEFT)

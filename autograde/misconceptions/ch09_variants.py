@@ -122,6 +122,17 @@ def full_windows_only(n, window):
 
 
 @wrong("sliding_window_mask")
+def window_filled_up_ahead(n, window):
+    """The first queries have `window` keys in your mask, too, and so some of the future. They
+    have fewer: nothing is before the sequence."""
+    mask = np.zeros((n, n), dtype=bool)
+    for i in range(n):
+        start = max(0, i - window + 1)
+        mask[i, start : start + window] = True
+    return mask
+
+
+@wrong("sliding_window_mask")
 def window_as_numbers(n, window):
     """The pattern is right, but the entries are numbers. A mask is bool: `~` of an integer 1
     is -2, and added to the scores a 1 closes nothing."""
@@ -153,6 +164,32 @@ def fixed_pattern(n, window, stride):
     i = np.arange(n)
     same_block = i[:, None] // stride == i // stride
     return causal_mask(n) & (same_block | (i % stride == stride - 1))
+
+
+@wrong("strided_mask")
+def fixed_columns_and_a_window(n, window, stride):
+    """Besides the window you open the last column of each block of `stride` keys, the same columns
+    for every query. The stride counts from the query."""
+    last_of_block = np.arange(n) % stride == stride - 1
+    return causal_mask(n) & ((distances(n) < window) | last_of_block)
+
+
+@wrong("strided_mask")
+def one_stride_only(n, window, stride):
+    """Besides the window a single key is open, one stride back. The keys at 2 * stride, 3 * stride
+    and so on are open as well."""
+    return (distances(n) >= 0) & ((distances(n) < window) | (distances(n) == stride))
+
+
+@wrong("strided_mask")
+def key_zero_left_out(n, window, stride):
+    """Key 0 stays closed where the stride arrives at it. (One way to get there: a range or a slice
+    that goes down to 0 ends before it.)"""
+    mask = np.zeros((n, n), dtype=bool)
+    for i in range(n):
+        mask[i, i:0:-stride] = True
+        mask[i, max(0, i - window + 1) : i + 1] = True
+    return mask
 
 
 @wrong("strided_mask")
@@ -346,6 +383,18 @@ def halved_from_head_to_head(n, n_heads):
     """Your slopes are 1/2, 1/4, 1/8, ... for any number of heads, which is right for 8 heads
     alone. The exponent is -8 h / n_heads."""
     return biases(2.0 ** -np.arange(1, n_heads + 1), past(n))
+
+
+@wrong("alibi_bias")
+def exponent_without_fraction(n, n_heads):
+    """The exponent -8 h / n_heads is rounded to a whole number, as // does. It may be a fraction,
+    and where it is one, your slope is another."""
+    return biases(2.0 ** -(8 * np.arange(1, n_heads + 1) // n_heads), past(n))
+
+
+@wrong("alibi_bias", same_as="exponent_without_fraction")
+def exponent_rounded_down(n, n_heads):
+    return biases(2.0 ** (-8 * np.arange(1, n_heads + 1) // n_heads), past(n))
 
 
 @wrong("alibi_bias")
@@ -817,6 +866,21 @@ def never_turns_round_and_drops(k_cache, v_cache, k_new, v_new, position):
 
 
 @wrong("ring_append")
+def only_the_first_written(k_cache, v_cache, k_new, v_new, position):
+    """Of several new tokens only the first is written. All of them go into the ring, one slot
+    after the other."""
+    first = slice(0, 1)
+    k_new, v_new = k_new[..., first, :], v_new[..., first, :]
+    return right.ring_append(k_cache, v_cache, k_new, v_new, position)
+
+
+@wrong("ring_append")
+def keys_and_values_exchanged(k_cache, v_cache, k_new, v_new, position):
+    """Keys are written into the cache of the values, and values into that of the keys."""
+    return right.ring_append(k_cache, v_cache, v_new, k_new, position)
+
+
+@wrong("ring_append")
 def slice_past_the_end(k_cache, v_cache, k_new, v_new, position):
     """Only the first slot is taken mod capacity; the slice that starts there ends at the last
     slot, and the tokens that should go on at slot 0 do not fit. Each token needs its own mod."""
@@ -1055,7 +1119,7 @@ def future_of_this_round(position, capacity):
 @wrong("ring_positions", "Lightning-AI/litgpt#2182")
 def slots_for_positions(position, capacity):
     """These are the slot numbers 0, 1, 2, ... That is right until the ring goes round; from then
-    on a slot holds a later position."""
+    on a slot holds a later position, and a mask made from your numbers opens the future."""
     return np.where(np.arange(capacity) <= position, np.arange(capacity), -1)
 
 

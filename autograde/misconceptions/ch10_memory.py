@@ -80,6 +80,26 @@ def rescaled_upside_down(a, b):
         return combined(m, scale_a, a, scale_b, b)
 
 
+@wrong("merge_softmax", same_as="rescaled_upside_down")
+def rescaled_upside_down_empty_ones_guarded(a, b):
+    m, _, _ = scales(a, b)
+    with np.errstate(all="ignore"):
+        scale_a, scale_b = (
+            np.where(np.isneginf(part), 0, np.exp(m - part)) for part in (a[0], b[0])
+        )
+    return combined(m, scale_a, a, scale_b, b)
+
+
+@wrong("merge_softmax")
+def maximum_of_the_second(a, b):
+    """The maximum of b is taken for that of both groups. Where a has the larger one, the
+    exponentials grow beyond 1, and may overflow."""
+    m = b[0]
+    with np.errstate(all="ignore"):
+        scale = np.exp(a[0] - np.where(np.isneginf(m), 0, m))
+        return m, scale * a[1] + b[1], scale[..., None] * a[2] + b[2]
+
+
 @wrong("merge_softmax")
 def scales_change_places(a, b):
     """Each state is multiplied by the factor of the other one: exp(m_a - m) belongs to the sums
@@ -90,10 +110,19 @@ def scales_change_places(a, b):
 
 @wrong("merge_softmax")
 def two_empty_states_are_nan(a, b):
-    """Two empty states give NaN: both maxima are -inf, and -inf - -inf is NaN. Subtract
-    something finite there; the maximum that you return is still -inf."""
+    """A query that is empty in both states gets NaN: both maxima are -inf, and -inf - -inf is NaN.
+    Subtract something finite there; the maximum that you return is still -inf."""
     m, scale_a, scale_b = scales(a, b)
     return combined(m, scale_a, a, scale_b, b)
+
+
+@wrong("merge_softmax", same_as="two_empty_states_are_nan")
+def only_whole_states_taken_for_empty(a, b):
+    if np.isneginf(a[0]).all():
+        return b
+    if np.isneginf(b[0]).all():
+        return a
+    return two_empty_states_are_nan(a, b)
 
 
 @wrong("merge_softmax", "Dao-AILab/flash-attention#2082")
@@ -103,6 +132,11 @@ def empty_maximum_becomes_zero(a, b):
     m, scale_a, scale_b = safe_scales(a, b)
     m = np.where(np.isneginf(m), 0, m)
     return combined(m, scale_a, a, scale_b, b)
+
+
+@wrong("merge_softmax", same_as="empty_maximum_becomes_zero")
+def nan_and_inf_made_numbers(a, b):
+    return tuple(np.nan_to_num(part) for part in two_empty_states_are_nan(a, b))
 
 
 @wrong("merge_softmax", "flashinfer-ai/flashinfer#4267")
@@ -116,6 +150,12 @@ def maximum_never_below_a_bound(a, b):
 @wrong("merge_softmax", same_as="maximum_never_below_a_bound")
 def maximum_never_below_minus_1e4(a, b):
     m = np.maximum(np.maximum(a[0], b[0]), -1e4)
+    return combined(m, np.exp(a[0] - m), a, np.exp(b[0] - m), b)
+
+
+@wrong("merge_softmax", same_as="maximum_never_below_a_bound")
+def maximum_never_below_minus_1e9(a, b):
+    m = np.maximum(np.maximum(a[0], b[0]), -1e9)
     return combined(m, np.exp(a[0] - m), a, np.exp(b[0] - m), b)
 
 
@@ -191,6 +231,13 @@ def one_maximum_for_all(a, b):
         return combined(m, np.exp(a[0] - m), a, np.exp(b[0] - m), b)
 
 
+@wrong("merge_softmax", same_as="one_maximum_for_all")
+def one_maximum_for_all_empty_ones_guarded(a, b):
+    m = max(np.max(a[0]), np.max(b[0]))
+    m = np.full_like(np.asarray(a[0]), 0 if np.isneginf(m) else m)
+    return combined(m, np.exp(a[0] - m), a, np.exp(b[0] - m), b)
+
+
 @wrong("merge_softmax")
 def axis_forgotten(a, b):
     """The factors have no axis for d_value: they line up with the columns of o, not with its
@@ -206,6 +253,15 @@ def log_sum_exp_returned(a, b):
     m, total, o = reference.merge_softmax(a, b)
     with np.errstate(all="ignore"):
         return m + np.log(total), total, o
+
+
+@wrong("merge_softmax")
+def log_sum_exp_and_mean(a, b):
+    """What comes back says as much: the log-sum-exp, 1, and the finished mean of the values. But
+    a state is the maximum, and the sum and the output measured against it, undivided."""
+    m, total, o = reference.merge_softmax(a, b)
+    there = np.where(total == 0, 1, total)
+    return m + np.log(there), np.where(total == 0, 0.0, 1.0), o / there[..., None]
 
 
 @wrong("merge_softmax")
@@ -311,7 +367,7 @@ def whole_mask(q, k, v, block_query, block_key, causal=True):
     def see(query, key, *sizes):
         return allowed[query, key]
 
-    return tiled(q, k, v, block_query, block_key, causal, see=see)
+    return tiled(q, k, v, block_query, block_key, causal, see=see, skip=future)
 
 
 @wrong("flash_attention", same_as="whole_mask")
@@ -322,7 +378,7 @@ def whole_mask_in_numbers(q, k, v, block_query, block_key, causal=True):
     def see(query, key, *sizes):
         return positions[query, key] <= n_key - n_query
 
-    return tiled(q, k, v, block_query, block_key, causal, see=see)
+    return tiled(q, k, v, block_query, block_key, causal, see=see, skip=future)
 
 
 @wrong("flash_attention")
@@ -726,6 +782,12 @@ def nothing_is_subtracted_or_guarded(q, k, v, block_query, block_key, causal=Tru
                  finish=plainly_divided)  # fmt: skip
 
 
+@wrong("flash_attention", same_as="nothing_is_subtracted")
+def nothing_is_subtracted_in_float64(q, k, v, block_query, block_key, causal=True):
+    wide = (np.asarray(x, dtype=np.float64) for x in (q, k, v))
+    return nothing_is_subtracted(*wide, block_query, block_key, causal)
+
+
 @wrong("flash_attention")
 def output_shaped_like_the_queries(q, k, v, block_query, block_key, causal=True):
     """The output is made with the shape of q. Its last axis is that of v: d_value may differ
@@ -818,6 +880,11 @@ def triangular_number_of_columns(n, block_query, block_key):
     return columns * (columns + 1) // 2
 
 
+@wrong("visible_blocks", same_as="triangular_number")
+def triangular_number_of_rows_and_columns(n, block_query, block_key):
+    return up(n, block_query) * (up(n, block_key) + 1) // 2
+
+
 @wrong("visible_blocks")
 def triangular_number_of_full_blocks(n, block_query, block_key):
     """m (m + 1) / 2 with m = n // block: that leaves out the smaller blocks at the end, and it is
@@ -854,6 +921,25 @@ def one_key_too_early(n, block_query, block_key):
     """A query sees itself: a block whose first key stands at the position of the last query
     counts, too."""
     return counted(n, block_query, block_key, lambda i, last_i, j, last_j: j < last_i)
+
+
+@wrong("visible_blocks")
+def last_row_taken_for_a_full_one(n, block_query, block_key):
+    """The last row of blocks is counted as if it were full: its last query, and some of its blocks
+    of keys, would lie beyond the end of the sequence."""
+    return sum((i + block_query - 1) // block_key + 1 for i in range(0, n, block_query))
+
+
+@wrong("visible_blocks")
+def one_query_too_many(n, block_query, block_key):
+    """You ask what the first query of the next row of blocks sees, position start + block_query.
+    The last query of this row stands one position earlier."""
+    return sum(min(i + block_query, n) // block_key + 1 for i in range(0, n, block_query))
+
+
+@wrong("visible_blocks", same_as="one_query_too_many")
+def one_query_too_many_in_a_loop(n, block_query, block_key):
+    return counted(n, block_query, block_key, lambda i, last_i, j, last_j: j <= last_i + 1)
 
 
 @wrong("visible_blocks")
@@ -900,3 +986,10 @@ def as_a_fraction(n, block_query, block_key):
     return reference.visible_blocks(n, block_query, block_key) / every_block(
         n, block_query, block_key
     )
+
+
+@wrong("visible_blocks")
+def count_as_a_float(n, block_query, block_key):
+    """The number is right, but it is a float: a count is an int. // divides whole numbers, and
+    math.ceil rounds up to one."""
+    return float(reference.visible_blocks(n, block_query, block_key))
