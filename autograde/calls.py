@@ -75,16 +75,19 @@ class Outcome:
 
     def says(self) -> str:
         """What went wrong, for a person; "" if nothing did."""
-        where = f", at `{self.line}`" if self.line else ""
-        return {
-            "returned": "",
-            "raised": f"raised {self.value}: {self.text}{where}".rstrip(": "),
-            "timeout": f"did not return within {self.text} s: an endless loop?",
-            "exited": f"tried to end Python ({self.text}); return a value instead",
-            "died": f"ended the Python process ({self.text})",
-            "missing": "is not defined",
-            "cut off": "",
-        }[self.how]
+        match self.how:
+            case "raised":
+                where = f", at `{self.line}`" if self.line else ""
+                return f"raised {self.value}: {self.text}{where}".rstrip(": ")
+            case "timeout":
+                return f"did not return within {self.text} s: an endless loop?"
+            case "exited":
+                return f"tried to end Python ({self.text}); return a value instead"
+            case "died":
+                return f"ended the Python process ({self.text})"
+            case "missing":
+                return "is not defined"
+        return ""
 
 
 class OutOfTime(BaseException):

@@ -1,4 +1,4 @@
-"""The command line: `autograde check | build | grade | sample-class | audit | doctor`.
+"""The command line: `autograde check | build | collect | grade | report | export | ...`.
 
 Exit status: 0 all well, 1 points missed or findings, 2 could not run.
 """
@@ -15,6 +15,7 @@ from autograde.checking import CHECK_SEEDS, GRADE_SEEDS
 from autograde.examination import examine
 from autograde.exercise import Exercise, chapters, exercises, find
 from autograde.host import mark, notebook_cells
+from autograde.instructor import add_commands
 from autograde.report import Report, report
 from autograde.runner import CannotRun, StudentFile
 
@@ -65,12 +66,19 @@ def _parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser("doctor", help="say what this machine can do, and what to do")
     doctor.set_defaults(run=_doctor)
 
+    add_commands(commands)
+
     audit = commands.add_parser("audit", help="examine the checks: do they reject what is wrong?")
     audit.add_argument("functions", nargs="*", metavar="FUNCTION", help="default: all")
     audit.add_argument("--chapter", help="every function of this chapter")
     audit.add_argument("--no-mutants", action="store_true", help="only the banks of answers")
     audit.add_argument("--jobs", type=int, metavar="N", help="processes (default: one a core)")
-    audit.add_argument("--json", type=Path, metavar="FILE", help="write what was found there")
+    audit.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="write what was found there; what it says of other functions stays",
+    )
     audit.set_defaults(run=_audit)
     return parser
 
@@ -230,9 +238,17 @@ def _audit(options: argparse.Namespace) -> int:
     found = audit(wanted, options.jobs, not options.no_mutants, _progress)
     print(text(found))
     if options.json:
-        data = [each.data() for each in found]
-        write_whole(options.json, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+        write_whole(options.json, json.dumps(_merged(options.json, found), indent=1) + "\n")
     return 1 if any(True for each in found for _ in each.faults()) else 0
+
+
+def _merged(path: Path, found: list) -> list[dict]:
+    """What was found, in the order of the course, with what the file says of other exercises."""
+    known = json.loads(path.read_text()) if path.is_file() else []
+    by_name: dict[str, dict] = {}
+    for each in [*known, *(each.data() for each in found)]:
+        by_name.setdefault(each["exercise"], {}).update(each)
+    return [by_name[exercise.name] for exercise in exercises() if exercise.name in by_name]
 
 
 def _progress(done: int, of: int) -> None:

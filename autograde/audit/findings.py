@@ -71,8 +71,8 @@ class Findings:
         ]
 
     def data(self) -> dict[str, Any]:
-        """What a page or a program needs of it."""
-        return {
+        """What a page or a program needs of it; without "mutants" if none was tried."""
+        data = {
             "chapter": self.exercise.chapter,
             "exercise": self.exercise.name,
             "wrong": {
@@ -82,7 +82,12 @@ class Findings:
                 "named": sum(s.well for s in self.wrong),
             },
             "right": {"all": len(self.right), "accepted": sum(s.passed for s in self.right)},
-            "mutants": {
+            "claims": self.claims(),
+            "check_seconds": round(self.seconds, 3),
+            "faults": list(self.faults()),
+        }
+        if self.tried:
+            data["mutants"] = {
                 "all": len(self.tried),
                 "killed": sum(bool(t.killed_by) for t in self.tried),
                 "survived": len(self.survivors),
@@ -92,11 +97,8 @@ class Findings:
                 "believed_equivalent": [
                     {"change": t.change, "inputs": t.inputs} for t in self.tried if t.equivalent
                 ],
-            },
-            "claims": self.claims(),
-            "check_seconds": round(self.seconds, 3),
-            "faults": list(self.faults()),
-        }
+            }
+        return data
 
 
 def audit(
@@ -161,9 +163,10 @@ def text(found: list[Findings]) -> str:
 
 def _row(each: Findings) -> tuple[str, ...]:
     data = each.data()
-    wrong, right, mutants = data["wrong"], data["right"], data["mutants"]
+    wrong, right = data["wrong"], data["right"]
     counts = (wrong["forms"], wrong["rejected"], wrong["named"], right["all"], right["accepted"])
-    counts += (mutants["all"], mutants["killed"], len(mutants["believed_equivalent"]))
+    counts += (len(each.tried), sum(bool(t.killed_by) for t in each.tried))
+    counts += (sum(t.equivalent for t in each.tried),)
     return (each.exercise.name, *map(str, counts), f"{each.seconds:.2f}")
 
 
