@@ -1,0 +1,96 @@
+"""Judging trained weights: how well do they foresee a made-up language, and if badly, why?
+
+The language has a known entropy, so that there is a best loss. What weights get under other
+circumstances (with the future in view, say) tells how they were trained.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from autograde.decoder.corpus import Synthetic
+from autograde.reference.ch06_decoder import decoder_block, layer_norm
+from autograde.reference.ch11_training import cross_entropy, get_batch
+from autograde.values import Mismatch, conform, describe
+
+BLOCK = 16  # tokens of a window
+SQUARE = ("w_q", "w_k", "w_v", "w_o")
+
+
+class Language(Synthetic):
+    """Eight symbols. What comes next follows from the last but one (in 60% of all cases),
+    from the last one (25%), or from nothing (15%)."""
+
+    def __init__(self, seed: int):
+        rng, symbol = np.random.default_rng(seed), np.arange(8)
+        self.vocab, self.order = 8, 2
+        self.transitions = np.full((8, 8, 8), 0.15 / 8)  # [last but one, last, next]
+        self.transitions[symbol, :, rng.permutation(8)] += 0.6
+        self.transitions[:, symbol, rng.permutation(8)] += 0.25
+        self.stationary = self._stationary()
+
+
+def weights(value, like: dict, name: str = "params") -> dict:
+    """A plain result as `decoder_logits` takes it. Raises Mismatch, with the place."""
+    if not isinstance(value, dict) or set(value) != set(like):
+        wanted = ", ".join(like)
+        raise Mismatch(f"{name} is {describe(value)}; a dict of {wanted} was expected")
+    found = {}
+    for key, wanted in like.items():
+        part, place = value[key], f'{name}["{key}"]'
+        if key == "blocks":
+            if not isinstance(part, tuple) or len(part) != len(wanted):
+                dicts = "one dict" if len(wanted) == 1 else f"{len(wanted)} dicts"
+                raise Mismatch(f"{place} is {describe(part)}; a list of {dicts} was expected")
+            pairs = enumerate(zip(part, wanted, strict=True))
+            found[key] = [weights(a, b, f"{place}[{i}]") for i, (a, b) in pairs]
+            continue
+        try:
+            found[key] = torch.from_numpy(conform(part, wanted)).float()
+        except Mismatch as mismatch:
+            raise Mismatch(f"{place}: {mismatch}") from None
+    return found
+
+
+def nats(params: dict, tokens, ahead: int = 1, n_heads: int = 2, causal: bool = True) -> float:
+    """Cross-entropy of the tokens `ahead` of those of every window of a text."""
+    starts = torch.arange(1, len(tokens) - BLOCK - 2, BLOCK)
+    inputs, _ = get_batch(tokens, starts, BLOCK)
+    targets, _ = get_batch(tokens, starts + ahead, BLOCK)
+    allowed = torch.ones(BLOCK, BLOCK, dtype=torch.bool)
+    allowed = allowed.tril() if causal else allowed
+    x = params["token_embedding"][inputs] + params["position_embedding"]
+    for block in params["blocks"]:
+        x = decoder_block(x, block, n_heads, allowed)
+    x = layer_norm(x, params["norm_gain"], params["norm_bias"])
+    return float(cross_entropy(x @ params["token_embedding"].T, targets))
+
+
+def transposed(params: dict) -> dict:
+    turned = [{**block, **{n: block[n].T for n in SQUARE}} for block in params["blocks"]]
+    return {**params, "blocks": turned}
+
+
+def symptom(params: dict, held_out, trained_on, n_heads: int = 2) -> str:
+    """Under which other circumstances are the weights much better? One sentence, or ""."""
+
+    def loss(params=params, text=held_out, ahead=1, n_heads=n_heads, causal=True):
+        return nats(params, text, ahead, n_heads, causal)
+
+    usual = loss()
+    if not np.isfinite(usual):
+        return "Some weights are not finite, or so large that the loss is not."
+    ways = {
+        "every position sees its whole window, the future too": loss(causal=False),
+        "the right answer is the very token that stands there": loss(ahead=0),
+        "the right answer is the token before": loss(ahead=-1),
+        "the right answer is the token after the next one": loss(ahead=2),
+        "w_q, w_k, w_v and w_o are transposed": loss(transposed(params)),
+        "attention has one head": loss(n_heads=1),
+        "the text is the one that was given": loss(text=trained_on),
+    }
+    best = min(ways, key=ways.get)
+    if ways[best] > min(usual - 0.3, 1.5):
+        return ""
+    return f"When {best}, the same weights get {ways[best]:.2f}: is that how they were trained?"
