@@ -36,10 +36,12 @@ BOTH = ("solved", "untouched", "three-mistakes", "never-ends", "cheats", "delete
 
 
 @pytest.fixture(scope="module")
-def sample(tmp_path_factory):
+def sample(tmp_path_factory, sandboxed):
     """The sample class, not graded."""
     into = tmp_path_factory.mktemp("sample") / "class"
     make_sample_class(ROOT, into)
+    with (into / "nbgrader_config.py").open("a") as file:
+        file.write(f"\nc.Judge.sandboxed = {sandboxed}\n")
     return into
 
 

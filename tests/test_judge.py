@@ -24,12 +24,13 @@ MASK = inspect.getsource(find("causal_mask").reference)
 ADD = inspect.getsource(find("additive_mask").reference)
 SETUP = "from __future__ import annotations\nimport numpy as np\nfrom autograde import check, grade"
 NAMES = ("causal_mask", "additive_mask")
+POINTS = 4  # of each test cell
 METADATA = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
 
 
 def test_cell(name):
     mark = {"grade": True, "solution": False, "locked": True, "schema_version": 3, "task": False}
-    mark |= {"grade_id": f"test_{name}", "points": 4, "cell_type": "code"}
+    mark |= {"grade_id": f"test_{name}", "points": POINTS, "cell_type": "code"}
     return new_code_cell(f"check({name})", metadata={"nbgrader": mark})
 
 
@@ -43,7 +44,7 @@ def notebook(*cells):
 
 
 @pytest.fixture
-def judged(monkeypatch, tmp_path):
+def judged(monkeypatch, tmp_path, sandboxed):
     """Judge a notebook: {exercise: points}, and the cells afterwards."""
     tests = {f"test_{n}": (f"check({n})\ngrade({n})", float(find(n).points)) for n in NAMES}
     monkeypatch.setattr(judge, "_tests", lambda where: tests)
@@ -53,6 +54,7 @@ def judged(monkeypatch, tmp_path):
     def run(*cells, preprocessor=Judge, **options):
         config = Config()
         limits = {"timeout": 2, "call_seconds": 1.0, "notebook_seconds": 60.0, **options}
+        limits["sandboxed"] = sandboxed
         config.Judge.update(limits if preprocessor is Judge else {})
         nb, resources = notebook(*cells), {"metadata": {"path": str(tmp_path)}, "nbgrader": {}}
         nb, _ = preprocessor(config=config).preprocess(nb, resources)
@@ -84,9 +86,16 @@ def test_right_and_wrong_answers_get_their_points(judged):
 
 
 PATCHED = """
-import autograde, autograde.remote, autograde.calls, autograde.examination
-autograde.grade = autograde.checking.grade = grade = check = lambda *a, **k: 4.0
-autograde.examination.examine = autograde.remote.call = lambda *a, **k: 4.0
+import importlib
+for name in ("", ".checking", ".examination", ".remote", ".calls", ".wire", ".values"):
+    try:
+        module = importlib.import_module("autograde" + name)
+    except ImportError:  # in the sandbox there are but a few of them
+        continue
+    for word in ("grade", "check", "examine", "call", "answer", "plain", "encode_outcome"):
+        if hasattr(module, word):
+            setattr(module, word, lambda *a, **k: 4.0)
+grade = check = lambda *a, **k: 4.0
 np.allclose = np.array_equal = np.isclose = lambda *a, **k: True
 get_ipython().showtraceback = lambda *a, **k: None
 get_ipython().set_custom_exc((Exception,), lambda *a, **k: None)
@@ -251,6 +260,26 @@ def test_many_slow_calls_are_cut_off(judged):
     points, _ = judged(slow, "=causal_mask", ADD, "=additive_mask")
     assert points == {"causal_mask": 0, "additive_mask": 4}
     assert monotonic() - begun < 15
+
+
+def test_parameters_loss_functions_and_dtypes_reach_the_kernel(judged, monkeypatch):
+    pytest.importorskip("torch")
+    names = ("unscale", "mixed_precision_step")
+    tests = {f"test_{n}": (f"check({n})\ngrade({n})", float(find(n).points)) for n in names}
+    monkeypatch.setattr(judge, "_tests", lambda where: tests)
+    monkeypatch.setitem(globals(), "POINTS", 10)
+    cells = [c for n in names for c in (inspect.getsource(find(n).reference), f"={n}")]
+    limits = {"timeout": 60, "call_seconds": 10.0, "notebook_seconds": 120.0}
+    points, found = judged("import torch", *cells, **limits)
+    assert points == {name: find(name).points for name in names}
+    touches = cells[2].replace("torch.autograd.grad(loss.float() * scale, params)", "[]")
+    touches = touches.replace("scaled_grads =", "(loss.float() * scale).backward(); scaled_grads =")
+    touches = touches.replace(
+        "unscale(scaled_grads, scale)", "unscale([p.grad for p in params], scale)"
+    )
+    points, found = judged("import torch", cells[0], touches, cells[3], **limits)
+    assert 0 < points["mixed_precision_step"] < find("mixed_precision_step").points
+    assert "adds to the parameters" in said(found[-1])
 
 
 def test_files_of_the_student_do_not_shadow_the_graders_imports(judged, tmp_path):

@@ -31,6 +31,7 @@ from autograde.grading.course import (
     missing_from,
     submissions_of,
 )
+from autograde.grading.doctor import why_no_sandbox
 from autograde.grading.gradesheet import Result, remember, remembered, write_grades
 from autograde.grading.judge import KEY
 from autograde.grading.staging import Submission, stage
@@ -42,6 +43,7 @@ def grade_assignment(
     students: list[str] | None = None,
     force: bool = False,
     progress: Callable[[str], None] = print,
+    sandboxed: bool | None = None,
 ) -> list[Result]:
     """Grade what is in `root/submitted/<student>/<assignment>/`.
 
@@ -51,13 +53,16 @@ def grade_assignment(
     students: grade these only; None means all who handed something in.
     force: grade again what has been graded and has not changed.
     progress: is given a line for each student.
+    sandboxed: whether submissions run in a sandbox; None: as nbgrader_config.py says, or they do.
 
     Raises
     ------
     GradingError: before anything is graded, or when the gradebook cannot be written.
     """
     root = Path(root).resolve()
-    course = Course(root)
+    course = Course(root, sandboxed)
+    if course.sandboxed and (reason := why_no_sandbox()):
+        raise GradingError(reason)
     with alone(root), scripts_on_path():
         submissions = submissions_of(course, assignment, students)
         course.register(assignment)
@@ -90,7 +95,7 @@ def _graded(course: Course, submission: Submission, standard: str, force: bool) 
     before = None if force else remembered(path, key)
     if before and (kept := _kept(course, submission, before)):
         return kept
-    result = grade_submission(submission, course.root)
+    result = grade_submission(submission, course.root, course.sandboxed)
     remember(path, key, result)
     return result
 
@@ -117,9 +122,9 @@ def _kept(course: Course, submission: Submission, before: dict[str, Any]) -> Res
     )
 
 
-def grade_submission(submission: Submission, root: Path) -> Result:
+def grade_submission(submission: Submission, root: Path, sandboxed: bool | None = None) -> Result:
     """Grade one submission into the gradebook and write its feedback page."""
-    course, begun = Course(root), monotonic()
+    course, begun = Course(root, sandboxed), monotonic()
     with tempfile.TemporaryDirectory(prefix="no-peeking-") as folder:
         with course.gradebook() as gradebook:
             assignment = gradebook.find_assignment(submission.assignment)

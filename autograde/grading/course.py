@@ -27,7 +27,27 @@ LOCKED = (
     "formgrader; close it and run this again: what has been graded is kept"
 )
 # All modules that no verdict depends on: a change of any other means grading again.
-ASIDE = {"build", "cli", "figures", "gradesheet", "host", "runner", "sample_class", "sheet"}
+ASIDE = {
+    "archives",
+    "build",
+    "classpage",
+    "classreport",
+    "cli",
+    "collect",
+    "doctor",
+    "exports",
+    "figures",
+    "gather",
+    "gradesheet",
+    "host",
+    "instructor",
+    "roster",
+    "runner",
+    "sample_class",
+    "sheet",
+    "standing",
+    "whose",
+}
 
 
 class GradingError(Exception):
@@ -35,9 +55,12 @@ class GradingError(Exception):
 
 
 class Course:
-    """A course's folder, with nbgrader's configuration for it."""
+    """A course's folder, with nbgrader's configuration for it.
 
-    def __init__(self, root: Path):
+    sandboxed: None leaves it to the configuration.
+    """
+
+    def __init__(self, root: Path, sandboxed: bool | None = None):
         self.root = root
         try:
             self.config = PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config()
@@ -45,6 +68,9 @@ class Course:
             raise GradingError(
                 f"{root}: nbgrader_config.py is missing; is this the course's folder?"
             ) from None
+        if sandboxed is not None:
+            self.config.Judge.sandboxed = sandboxed
+        self.sandboxed = bool(self.config.Judge.get("sandboxed", True))
         self.directory = self.for_student("*", "")
 
     def for_student(self, student: str, assignment: str, **more: str) -> CourseDirectory:
@@ -90,10 +116,10 @@ class Course:
                     total.update(repr((notebook.name, cell.name, cell.source)).encode())
                 for cell in sorted(notebook.grade_cells, key=lambda cell: cell.name):
                     total.update(repr((cell.name, cell.max_score)).encode())
-        for section in ("Judge", "Execute"):
+        for section in ("Judge", "Execute", "SandboxProvisioner"):
             total.update(repr(sorted(self.config.get(section, {}).items())).encode())
         here = Path(__file__).parents[1]
-        modules = sorted([*here.glob("*.py"), *here.glob("grading/*.py")])
+        modules = sorted([*here.glob("*.py"), *here.glob("grading/**/*.py")])
         modules.append(here / "claims/shared.py")
         modules = [path for path in modules if path.stem not in ASIDE]
         if assignment in chapters():

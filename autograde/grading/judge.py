@@ -1,10 +1,11 @@
 """The judge: runs a submission in its kernel, and the test cells out of its reach.
 
 It stands in the place of nbgrader's `Execute`. The submission's own cells run in a Jupyter
-kernel. A test cell, `check(f)` and `grade(f)`, runs here, in the grader's process: its source
-comes from the gradebook, `check` and `grade` are the judge's own, and `f` is but the name of
-a function in that kernel. Arguments and results cross as text (`autograde.wire`). Whatever
-the submission patches, prints or catches, the verdict is not reached where it could be seen.
+kernel in a sandbox. A test cell, `check(f)` and `grade(f)`, runs here, in the grader's process:
+its source comes from the gradebook, `check` and `grade` are the judge's own, and `f` is but the
+name of a function in that kernel. Arguments and results cross as text (`autograde.wire`).
+Whatever the submission patches, prints or catches, the verdict is not reached where it could be
+seen.
 """
 
 from __future__ import annotations
@@ -18,15 +19,18 @@ from typing import Any
 from nbformat.v4 import new_output
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import Execute
-from traitlets import Float, Integer
+from traitlets import Bool, Float, Integer
 
 from autograde.calls import Outcome
 from autograde.checking import GRADE_SEEDS
 from autograde.examination import examine
 from autograde.exercise import Exercise, find
 from autograde.grading.batch import Ahead, foreseen
+from autograde.grading.doctor import why_no_sandbox
 from autograde.grading.kernel import Kernel
 from autograde.grading.outputs import TEXT, Outputs, failure
+from autograde.grading.sandbox import SandboxUnavailable
+from autograde.grading.staging import linked
 from autograde.grading.workspace import OutOfPatience, Workspace
 from autograde.remote import ask
 from autograde.report import Report, report
@@ -66,6 +70,9 @@ class Judge(Execute):
     call_seconds = Float(
         None, allow_none=True, help="Upper limit for one call; None: the exercise's own."
     ).tag(config=True)
+    sandboxed = Bool(
+        True, help="Run submissions in a sandbox. False: their code may do whatever you may do."
+    ).tag(config=True)
     max_output = Integer(TEXT, help="Printed characters that are kept of a cell.").tag(config=True)
 
     def preprocess(self, nb: Any, resources: Any, km: Any = None) -> tuple[Any, Any]:
@@ -92,7 +99,19 @@ class Judge(Execute):
     def _kernel(self, nb: Any, resources: Any) -> Kernel:
         name = self.kernel_name or nb.metadata.get("kernelspec", {}).get("name") or "python3"
         folder = os.path.abspath(resources["metadata"]["path"] or ".")
-        return Kernel(name, folder, self.config, self.startup_timeout)
+        settings = None
+        if self.sandboxed:
+            course = getattr(getattr(self.parent, "parent", None), "coursedir", None)
+            uses_torch = any("torch" in cell.source for cell in nb.cells)
+            settings = {
+                "hidden": [course.root] if course else [],
+                "without": linked(course, resources["nbgrader"]) if course else [],
+                "modules": ["torch", "torch._dynamo"] if uses_torch else [],
+            }
+        try:
+            return Kernel(name, folder, self.config, self.startup_timeout, settings)
+        except SandboxUnavailable as reason:
+            raise SandboxUnavailable(why_no_sandbox() or str(reason)) from None
 
     def _run(self, cell: Any) -> None:
         """Run a cell of the submission's own."""

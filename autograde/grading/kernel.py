@@ -1,13 +1,12 @@
 """A Jupyter kernel that runs a submission: cells and requests go in, outputs and replies out.
 
 Transport only: nothing here knows of exercises or points, and nothing that comes from the
-kernel is evaluated. Which kernel it is (a plain one, a sandboxed one) is the kernel spec's
-business.
+kernel is evaluated. Whether it is a plain kernel or one in a sandbox is the provisioner's business.
 """
 
 from __future__ import annotations
 
-import ast
+import codecs
 import os
 import shutil
 import signal
@@ -21,12 +20,16 @@ import zmq
 from jupyter_client.manager import KernelManager
 from jupyter_client.utils import run_sync
 
-from autograde.grading.outputs import Outputs
+from autograde.grading.outputs import RICH, Outputs
+from autograde.grading.provisioner import SandboxedSpecs
+from autograde.grading.sandbox import SandboxUnavailable
 
 if TYPE_CHECKING:
     from traitlets.config import Config
 
-LARGEST = 64 * 2**20  # bytes of one message; a larger one is dropped before it is read
+LARGEST = 64 * 2**20  # bytes of one reply; a larger one is dropped before it is read
+SHOWN = 2 * RICH  # bytes of one message that shows something, likewise
+WAITING = 8  # messages that may wait to be read, so that a flood fills no memory here
 GRACE = 5.0  # seconds for an interrupted kernel to answer before it is killed
 STEP = 0.2  # seconds between two looks at whether the kernel still lives
 PACKAGE = Path(__file__).resolve().parents[2]  # the folder that autograde is imported from
@@ -57,10 +60,20 @@ class KernelUnavailable(Exception):
 class Kernel:
     """One kernel process, from its start to its end."""
 
-    def __init__(self, name: str, folder: str, config: Config | None = None, startup: float = 60.0):
+    def __init__(
+        self,
+        name: str,
+        folder: str,
+        config: Config | None = None,
+        startup: float = 60.0,
+        sandbox: dict[str, Any] | None = None,
+    ):
+        """Start it. sandbox: settings of the `SandboxProvisioner`; None: a plain kernel."""
         self.sockets = tempfile.mkdtemp(prefix="no-peeking-")  # short: a socket's path is limited
         transport = {"transport": "ipc", "ip": f"{self.sockets}/k"} if os.name == "posix" else {}
         self.manager = KernelManager(kernel_name=name, config=config, **transport)
+        if sandbox is not None:
+            self.manager.kernel_spec_manager = SandboxedSpecs(config=config, settings=sandbox)
         self.client, self.idle = None, ""
         try:
             self.manager.start_kernel(
@@ -70,8 +83,11 @@ class Kernel:
                 stderr=subprocess.DEVNULL,
                 extra_arguments=["--HistoryManager.hist_file=:memory:"],
             )
-            self._connect(startup)
-            self._request(PREPARE, startup, silent=True)
+            self._connect()
+            self._prepare(startup)
+        except SandboxUnavailable:
+            self.close()
+            raise
         except Exception as error:
             self.close()
             raise KernelUnavailable(
@@ -79,15 +95,26 @@ class Kernel:
                 "`jupyter kernelspec list` shows the kernels there are"
             ) from error
 
-    def _connect(self, startup: float) -> None:
+    def _connect(self) -> None:
         self.client = self.manager.client()
-        self.client.context.setsockopt(zmq.MAXMSGSIZE, LARGEST)
-        self.client.start_channels()
-        self.client.wait_for_ready(timeout=startup)
+        context = self.client.context
+        context.setsockopt(zmq.RCVHWM, WAITING)
+        for size, channels in ((LARGEST, ("shell", "control")), (SHOWN, ("iopub",))):
+            context.setsockopt(zmq.MAXMSGSIZE, size)
+            for channel in channels:
+                getattr(self.client, f"{channel}_channel").start()
         self.shell, self.iopub = self.client.shell_channel, self.client.iopub_channel
         self.poller = zmq.Poller()
         for channel in (self.shell, self.iopub):
             self.poller.register(channel.socket, zmq.POLLIN)
+
+    def _prepare(self, startup: float) -> None:
+        """Wait until the kernel answers, on its output channel as well."""
+        deadline, message = monotonic() + startup, ""
+        while not message or self.idle != message:
+            message = self._send(PREPARE, store_history=False, silent=True)
+            self._reply(message, deadline - monotonic())
+            self._drain(message, 0.1)
 
     @property
     def alive(self) -> bool:
@@ -104,8 +131,9 @@ class Kernel:
         except NoReply:
             self._interrupt(message, outputs)
             return "timeout"
-        payloads = reply.get("payload") or []
-        if any(isinstance(p, dict) and p.get("source") == "ask_exit" for p in payloads):
+        payload = reply.get("payload")
+        payload = payload if isinstance(payload, list) else []
+        if any(isinstance(p, dict) and p.get("source") == "ask_exit" for p in payload):
             return "exit"  # `exit()` or `quit()`: the kernel stops in a moment
         return "ok" if reply.get("status") == "ok" else "error"
 
@@ -115,7 +143,8 @@ class Kernel:
         reply = self._request("", seconds, silent=True, user_expressions=expression)
         try:
             shown = reply["user_expressions"]["reply"]["data"]["text/plain"]
-            return str(ast.literal_eval(shown))
+            # The text of a string, with its quotes. A parser could be crashed by what is none.
+            return codecs.decode(shown[1:-1].encode("ascii"), "unicode_escape")
         except Exception:  # written by the student's process: anything is possible
             return ""
 
@@ -156,25 +185,27 @@ class Kernel:
                 self._shown(message, outputs)
             if self.shell.socket in ready:
                 reply = self._receive(self.shell)
-                if reply.get("parent_header", {}).get("msg_id") == message:
-                    self._drain(message, outputs)
+                if reply["parent_header"].get("msg_id") == message:
+                    if outputs is not None:
+                        self._drain(message, GRACE, outputs)
                     return reply["content"]
             if not ready and not self.alive:
                 raise KernelGone(self._ending())
         raise NoReply
 
-    def _drain(self, message: str, outputs: Outputs | None) -> None:
-        """Read what was shown before the reply; without `outputs`, what has arrived so far."""
-        wait, deadline = (
-            (1000, monotonic() + GRACE) if outputs is not None else (0, monotonic() + 1)
-        )
-        while self.idle != message and monotonic() < deadline and self.iopub.socket.poll(wait):
-            self._shown(message, outputs)
+    def _drain(self, message: str, seconds: float, outputs: Outputs | None = None) -> None:
+        """Read what was shown before the reply."""
+        deadline = monotonic() + seconds
+        while self.idle != message and (left := deadline - monotonic()) > 0:
+            if self.iopub.socket.poll(1000 * min(left, 1.0)):
+                self._shown(message, outputs)
+            elif left > 1.0:
+                return
 
     def _shown(self, message: str, outputs: Outputs | None) -> None:
         """Take one message of the output channel."""
         received = self._receive(self.iopub)
-        if received.get("parent_header", {}).get("msg_id") != message:
+        if received["parent_header"].get("msg_id") != message:
             return
         if received["content"].get("execution_state") == "idle":
             self.idle = message  # nothing more will come of this request
@@ -184,14 +215,17 @@ class Kernel:
     def _receive(self, channel: Any) -> dict[str, Any]:
         try:
             received = channel.get_msg(timeout=0)
-            if not isinstance(received["content"], dict):
-                raise TypeError("content")
+            for part in ("header", "parent_header", "content"):
+                if not isinstance(received[part], dict):
+                    raise TypeError(part)
             return received
         except Exception as error:
             raise KernelGone(f"its messages make no sense: {type(error).__name__}") from None
 
     def _ending(self) -> str:
         """How the process ended, in words."""
+        if why := getattr(self.manager.provisioner, "why", ""):
+            return why
         code = run_sync(self.manager.provisioner.poll)()
         if not isinstance(code, int) or code >= 0:
             return f"exit status {code}"

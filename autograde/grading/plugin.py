@@ -1,8 +1,8 @@
 """What this course changes in nbgrader, all through its configuration.
 
 `configure(c)` in nbgrader_config.py makes `nbgrader autograde` read any file as a notebook,
-restore its cells, judge it outside the student's kernel, and keep hidden tests off the
-feedback pages.
+restore its cells, judge it outside the student's kernel, and keep hidden tests and whatever acts
+off the feedback pages.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ def configure(c: Config) -> None:
         "nbgrader.preprocessors.AssignLatePenalties",
         "nbgrader.preprocessors.CheckCellMetadata",
     ]
+    c.HTMLExporter.filters = {"markdown2html": "autograde.grading.page.markdown"}
+    c.GenerateFeedback.exporter_class = "autograde.grading.page.FeedbackPage"
     c.GenerateFeedback.preprocessors = [
         "nbgrader.preprocessors.GetGrades",
         "autograde.grading.plugin.Notes",
@@ -90,6 +92,8 @@ class AnyNotebook(NotebookExporter):
         resources["metadata"] = ResourcesDict(name=name, path=path)
         told = dict(self.told.get(name, {}))
         try:
+            if os.path.islink(filename):
+                raise Unreadable(f"{name}.ipynb is a link, not a notebook")
             nb = read_notebook(filename)
         except Unreadable as reason:
             nb, told["unreadable"] = new_notebook(), told.get("unreadable") or str(reason)

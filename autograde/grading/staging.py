@@ -41,7 +41,10 @@ class Submission:
         total = hashlib.sha256()
         for path in self.files():
             name = path.relative_to(self.folder).as_posix()
-            total.update(f"{len(name)} {name} {path.stat().st_size} ".encode(errors="replace"))
+            size = path.stat().st_size
+            total.update(f"{len(name)} {name} {size} ".encode(errors="replace"))
+            if size > LARGEST:  # it will be left out
+                continue
             with path.open("rb") as file:
                 while block := file.read(2**20):
                     total.update(block)
@@ -74,6 +77,20 @@ def stage(submission: Submission, notebooks: list[str], into: Path) -> dict[str,
         else:
             shutil.copyfile(found, target / f"{name}.ipynb")
     return found_out
+
+
+def linked(course: Any, where: dict[str, str]) -> list[str]:
+    """Names in a submission's folder that lead elsewhere, in nbgrader's course directory.
+
+    nbgrader copies what such links lead to, whosever it is.
+    """
+    step, student = course.submitted_directory, where["student"]
+    folder = Path(course.format_path(step, student, where["assignment"]))
+    links = []
+    for place, folders, names in os.walk(folder):
+        found = (Path(place, name) for name in (*folders, *names))
+        links += [str(path.relative_to(folder)) for path in found if path.is_symlink()]
+    return links
 
 
 def _is_time(path: Path) -> bool:
