@@ -337,7 +337,7 @@ def source_faults(articles: list[dict], pages: dict[str, str]) -> list[str]:
         faults += [f"{section['heading']}: nowhere"] if not section["where"] else []
         for where in section["where"]:
             page, _, label = where.partition("#")
-            known = sections(pages[page]) if page in pages else {"": "a page to come"}
+            known = sections(pages.get(page, ""))
             faults += [f"{section['heading']}: {where}"] if label not in known else []
     return faults
 
