@@ -23,9 +23,10 @@ def muon(model: Decoder, recipe: Recipe) -> Muon:
 
     recipe.max_lr is Muon's. As with AdamW alone, vectors do not decay.
     """
-    matrices = [p for p in model.blocks.parameters() if p.dim() > 1]
-    chosen = {id(p) for p in matrices}
-    rest = [p for p in model.parameters() if id(p) not in chosen]
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    of_blocks = set(model.blocks.parameters())
+    matrices = [p for p in parameters if p.dim() > 1 and p in of_blocks]
+    rest = [p for p in parameters if p.dim() < 2 or p not in of_blocks]
     embeddings = [p for p in rest if p.dim() > 1]
     vectors = [p for p in rest if p.dim() < 2]
     groups = [
