@@ -151,17 +151,18 @@ def _(probe, rng):
 
 def found(probe, wanted, grads):
     """Is found_inf that? The gradients may be anything."""
-    result = probe.attempt(grads, 2.0)
+    scale = 8.0  # with 2 a gradient's half would also be what is left of it
+    result = probe.attempt(grads, scale)
     if not isinstance(result, tuple) or len(result) != 2:
-        probe.fail("two things should come back, the list of gradients and found_inf", grads, 2.0)
+        probe.fail("two things should come back, the list of gradients and found_inf", grads, scale)
         return
     try:
         got = conform(result[1], True)
     except Mismatch as mismatch:
-        probe.fail(f"found_inf: {mismatch}", grads, 2.0)
+        probe.fail(f"found_inf: {mismatch}", grads, scale)
         return
     if got != wanted:
-        probe.fail(f"found_inf is {got}; {wanted} was expected", grads, 2.0)
+        probe.fail(f"found_inf is {got}; {wanted} was expected", grads, scale)
 
 
 @unscale.claim("found_inf is True for one infinite number or NaN anywhere")
@@ -333,6 +334,7 @@ def _(probe, rng):
     step_found(probe, True, ERROR, *one, 2.0**16, HALF)
     step_found(probe, False, ERROR, *one, 2.0**16, BRAIN)
     step_found(probe, False, ERROR, *one, 2.0**10, HALF)
+    step_found(probe, True, ERROR, *one, 2.0**127, BRAIN)  # too much for any format
     few = learned([[2.0], [3.0]], [1.0]), (numbers([0, 1]), numbers([2]))  # one of w overflows
     step_found(probe, True, ERROR, *few, 2.0**16, HALF)
     beyond = learned([[300.0]], [1.0]), (numbers([300.0]), numbers([5.0]))  # forwards, already
@@ -352,6 +354,9 @@ def _(probe, rng):
     probe.equals(ERROR, learned([[1.0]], [1]), (numbers([2048]), numbers([2040])), 1.0, HALF)
     probe.equals(ERROR, learned([[1.0]], [1]), (numbers([256]), numbers([250])), 1.0, BRAIN)
     probe.equals(ERROR, learned([[300]], [1]), (numbers([1]), numbers([1])), 1.0, HALF)
+    # the bias sums four gradients of 2^14: finite in float32 alone
+    signs, far = numbers([1], [-1], [1], [-1]), numbers([-8], [-8], [-8], [-8])
+    probe.equals(ERROR, learned([[0.0]], [0.0]), (signs, far), 2.0**12, HALF)
 
 
 @mixed_precision_step.claim("a loss of 16 bits is returned as it is, however large the scale")

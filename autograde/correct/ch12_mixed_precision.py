@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import struct
 
@@ -61,6 +62,20 @@ def rounded_by_steps_of_their_size(x):
     return torch.where(torch.isfinite(x) & (x != 0), rounded.float(), x)
 
 
+@right("round_to_bfloat16")
+def rounded_by_looking_up(x):
+    """In the list of all that bfloat16 has; infinity stands where the next number would be."""
+    numbers = (torch.arange(0x7F81) << 16).int().view(torch.float32).double()
+    numbers[-1] = 2.0**128
+    middles = (numbers[1:] + numbers[:-1]) / 2
+    size = x.double().abs()
+    place = torch.searchsorted(middles, size)  # of the lower neighbour, for a tie
+    tie = torch.isin(size, middles)
+    rounded = numbers[(place + (tie & (place % 2 == 1))).clamp(max=0x7F80)]
+    rounded[rounded == 2.0**128] = torch.inf
+    return torch.where(x.isnan(), x, rounded.copysign(x).float())
+
+
 # unscale -------------------------------------------------------------------------------
 
 
@@ -91,6 +106,14 @@ def nothing_where_it_cannot_be_used(grads, scale):
     if found_inf:
         return [], True
     return [grad.clone().float().div_(scale) for grad in grads], False
+
+
+@right("unscale")
+def left_alone_where_they_cannot_be_used(grads, scale):
+    found_inf = any(bool((grad - grad != 0).any()) for grad in grads)  # inf - inf is NaN
+    if found_inf:
+        return grads, found_inf
+    return torch._foreach_div([grad.float() for grad in grads], scale), found_inf
 
 
 @right("unscale")
@@ -131,6 +154,18 @@ def scale_by_arithmetic(scale, good_steps, found_inf, growth=2.0, backoff=0.5, i
     full = count >= interval
     factor = backoff if found_inf else growth if full else 1.0
     return (scale * factor if scale * factor < 2.0**128 else scale), count % interval
+
+
+@right("update_scale")
+def scale_by_packing(scale, good_steps, found_inf, growth=2.0, backoff=0.5, interval=2000):
+    """struct refuses what float32 cannot hold."""
+    if found_inf:
+        return scale * backoff, np.int64(0)
+    count = (good_steps + 1) % interval
+    if count == 0:
+        with contextlib.suppress(OverflowError):
+            (scale,) = struct.unpack("<f", struct.pack("<f", scale * growth))
+    return scale, count
 
 
 # mixed_precision_step ------------------------------------------------------------------
@@ -182,6 +217,18 @@ def step_that_puts_grad_back(loss_fn, params, batch, scale, dtype):
     for param, grad in zip(params, kept, strict=True):
         param.grad = grad
     return loss.item(), [grad.numpy() for grad in grads], found_inf
+
+
+@right("mixed_precision_step")
+def step_by_a_transformed_function(loss_fn, params, batch, scale, dtype):
+    @torch.amp.autocast("cpu", dtype=dtype, cache_enabled=False)
+    def scaled(params):
+        loss = loss_fn(params, batch)
+        return loss.float() * scale, loss
+
+    values = [param.detach() for param in params]
+    grads, loss = torch.func.grad(scaled, has_aux=True)(values)
+    return (loss, *reference.unscale(grads, scale))
 
 
 # training_bytes ------------------------------------------------------------------------

@@ -113,6 +113,20 @@ def subnormals_flushed(x):
     return torch.where(x.abs() < torch.finfo(torch.float32).tiny, x * 0, right.round_to_bfloat16(x))
 
 
+@wrong("round_to_bfloat16", same_as="subnormals_flushed")
+def subnormal_results_flushed(x):
+    rounded = right.round_to_bfloat16(x)
+    return torch.where(rounded.abs() < torch.finfo(torch.float32).tiny, rounded * 0, rounded)
+
+
+@wrong("round_to_bfloat16")
+def subnormals_with_all_digits(x):
+    """Every number keeps 8 binary digits (frexp and round do that). Below 1.2e-38 the steps of
+    bfloat16 get no smaller: what lies there has fewer digits."""
+    mantissa, exponent = torch.frexp(x)
+    return torch.ldexp(torch.round(mantissa * 256) / 256, exponent)
+
+
 @wrong("round_to_bfloat16")
 def one_bit_too_many(x):
     """Eight bits of the fraction are kept. bfloat16 keeps seven; the eighth binary digit is the
@@ -179,6 +193,12 @@ def divided_before_they_are_wide(grads, scale):
     return [(grad / scale).float() for grad in grads], any_bad(grads)
 
 
+@wrong("unscale", same_as="divided_before_they_are_wide")
+def multiplied_by_a_narrow_inverse(grads, scale):
+    narrow = [grad * torch.tensor(1 / scale, dtype=grad.dtype) for grad in grads]
+    return [grad.float() for grad in narrow], any_bad(grads)
+
+
 @wrong("unscale")
 def stays_narrow(grads, scale):
     """Gradients of 16 bits come back with 16 bits. They are to be float32, already before the
@@ -224,6 +244,12 @@ def nan_overlooked(grads, scale):
     return [grad.float() / scale for grad in grads], found_inf
 
 
+@wrong("unscale", same_as="nan_overlooked")
+def largest_is_infinite(grads, scale):
+    found_inf = any(bool(grad.abs().max() == torch.inf) for grad in grads)  # the max may be NaN
+    return [grad.float() / scale for grad in grads], found_inf
+
+
 @wrong("unscale")
 def infinity_overlooked(grads, scale):
     """You look for NaN alone. A gradient that overflows is infinite, and not NaN."""
@@ -244,6 +270,32 @@ def negative_infinity_overlooked(grads, scale):
     """Minus infinity is overlooked. torch.isfinite sees both infinities, and NaN."""
     bad = any(bool(((g == torch.inf) | g.isnan()).any()) for g in grads)
     return [grad.float() / scale for grad in grads], bad
+
+
+@wrong("unscale")
+def bad_numbers_replaced(grads, scale):
+    """Infinite and NaN gradients are replaced by numbers (nan_to_num) before anybody looks at them,
+    so found_inf says False. The step has to be skipped, not patched."""
+    return right.unscale([grad.nan_to_num() for grad in grads], scale)
+
+
+@wrong("unscale", same_as="bad_numbers_replaced")
+def bad_numbers_replaced_in_float32(grads, scale):
+    return right.unscale([grad.float().nan_to_num() for grad in grads], scale)
+
+
+@wrong("unscale")
+def sorted_by_dtype(grads, scale):
+    """The gradients come back in another order, those of one dtype side by side. Each belongs to
+    the parameter in its place."""
+    grads = sorted(grads, key=lambda grad: str(grad.dtype))
+    return right.unscale(grads, scale)
+
+
+@wrong("unscale", same_as="sorted_by_dtype")
+def float16_first(grads, scale):
+    order = [torch.float16, torch.bfloat16, torch.float32]
+    return right.unscale(sorted(grads, key=lambda grad: order.index(grad.dtype)), scale)
 
 
 @wrong("unscale")
@@ -473,6 +525,21 @@ def capped_higher(scale, good_steps, found_inf, growth=2.0, backoff=0.5, interva
     return min(new, 2.0**24), count
 
 
+@wrong("update_scale", same_as="capped")
+def capped_by_float16(scale, good_steps, found_inf, growth=2.0, backoff=0.5, interval=2000):
+    new, count = step(scale, good_steps, found_inf, growth, backoff, interval)
+    return (new if found_inf or new <= 65504 else scale), count
+
+
+@wrong("update_scale")
+def counts_on_at_the_top(scale, good_steps, found_inf, growth=2.0, backoff=0.5, interval=2000):
+    """Where the scale would become infinite it stays, and that is right; but counting goes on,
+    beyond `interval`. It starts anew there, too."""
+    new, count = step(scale, good_steps, found_inf, growth, backoff, interval)
+    full = not found_inf and good_steps + 1 >= interval
+    return new, good_steps + 1 if full and new == scale else count
+
+
 @wrong("update_scale", "google/flax#2547")
 def grows_to_infinity(scale, good_steps, found_inf, growth=2.0, backoff=0.5, interval=2000):
     """The scale may grow beyond the range of float32, and an infinite scale never comes back: half
@@ -547,6 +614,24 @@ def loss_not_scaled(loss_fn, params, batch, scale, dtype):
 
 
 @wrong("mixed_precision_step")
+def bfloat16_not_scaled(loss_fn, params, batch, scale, dtype):
+    """With bfloat16 the scale is left out. It is seldom needed there, but who calls decides that:
+    they pass 1, or want to know whether the scaled gradients overflow."""
+    loss = forward(loss_fn, params, batch, dtype)
+    scale = 1.0 if dtype == torch.bfloat16 else scale
+    return (loss.item(), *unscale(gradients(loss, params, scale), scale))
+
+
+@wrong("mixed_precision_step")
+def scale_in_half(loss_fn, params, batch, scale, dtype):
+    """The scale itself is made a number of 16 bits: in float16 a scale of 65536 is infinite. Keep
+    it a float."""
+    loss = forward(loss_fn, params, batch, dtype)
+    grads = torch.autograd.grad(loss.float() * torch.tensor(scale, dtype=dtype), params)
+    return (loss.item(), *unscale(grads, scale))
+
+
+@wrong("mixed_precision_step")
 def unscaled_but_never_scaled(loss_fn, params, batch, scale, dtype):
     """The gradients are divided by the scale, but the loss was never multiplied by it."""
     loss = forward(loss_fn, params, batch, dtype)
@@ -579,8 +664,8 @@ def loss_divided_by_the_scale(loss_fn, params, batch, scale, dtype):
 
 @wrong("mixed_precision_step")
 def everything_in_half(loss_fn, params, batch, scale, dtype):
-    """Parameters and batch are cast to dtype as a whole, so that sums, squares and the loss have
-    only 16 bits as well. autocast narrows the products alone."""
+    """Parameters, or the batch as well, are cast to dtype as a whole, so that more than the
+    products has only 16 bits: the sum with a bias, for one. autocast narrows the products alone."""
     narrow = [param.detach().to(dtype).requires_grad_() for param in params]
     batch = [x.to(dtype) for x in batch] if isinstance(batch, tuple) else batch.to(dtype)
     loss = loss_fn(narrow, batch)
@@ -594,6 +679,13 @@ def everything_in_half_under_autocast(loss_fn, params, batch, scale, dtype):
     return (loss.item(), *unscale(gradients(loss, params, scale), scale))
 
 
+@wrong("mixed_precision_step", same_as="everything_in_half")
+def parameters_in_half(loss_fn, params, batch, scale, dtype):
+    narrow = [param.detach().to(dtype).requires_grad_() for param in params]
+    loss = forward(loss_fn, narrow, batch, dtype)
+    return (loss.item(), *unscale(torch.autograd.grad(loss.float() * scale, narrow), scale))
+
+
 @wrong("mixed_precision_step")
 def product_in_half(loss_fn, params, batch, scale, dtype):
     """A loss of 16 bits is multiplied by the scale in 16 bits, where it overflows; divided again,
@@ -605,11 +697,27 @@ def product_in_half(loss_fn, params, batch, scale, dtype):
 
 @wrong("mixed_precision_step")
 def gradients_unscaled_in_half(loss_fn, params, batch, scale, dtype):
-    """The gradients are made narrow again before they are divided by the scale: what the scale has
-    saved is lost there."""
+    """The gradients are divided by the scale in 16 bits, or made narrow after it: what the scale
+    has saved is lost there."""
     loss = forward(loss_fn, params, batch, dtype)
     grads = [grad.to(dtype) for grad in gradients(loss, params, scale)]
     return loss.item(), [(grad / scale).float() for grad in grads], unscale(grads, 1.0)[1]
+
+
+@wrong("mixed_precision_step", same_as="gradients_unscaled_in_half")
+def gradients_narrow_in_the_end(loss_fn, params, batch, scale, dtype):
+    loss = forward(loss_fn, params, batch, dtype)
+    grads, found_inf = unscale(gradients(loss, params, scale), scale)
+    return loss.item(), [grad.to(dtype).float() for grad in grads], found_inf
+
+
+@wrong("mixed_precision_step")
+def gradients_narrowed_before_unscale(loss_fn, params, batch, scale, dtype):
+    """The gradients are cast to dtype before they are unscaled. Autograd hands them over in
+    float32, where sums such as a bias's fit that float16 makes infinite."""
+    loss = forward(loss_fn, params, batch, dtype)
+    grads = [grad.to(dtype) for grad in gradients(loss, params, scale)]
+    return (loss.item(), *unscale(grads, scale))
 
 
 @wrong("mixed_precision_step")
@@ -769,6 +877,13 @@ def everything_halved(n_params, optimizer="adamw", precision="mixed"):
     a master copy is added: it comes to the same."""
     whole = 16 if optimizer == "adamw" else 8
     return n_params * (whole // 2 if precision == "mixed" else whole)
+
+
+@wrong("training_bytes")
+def master_weights_with_adamw_alone(n_params, optimizer="adamw", precision="mixed"):
+    """With sgd the master copy of the weights is missing. It belongs to mixed precision, whatever
+    the optimizer."""
+    return n_params * (16 if optimizer == "adamw" else {"mixed": 4, "float32": 8}[precision])
 
 
 @wrong("training_bytes")

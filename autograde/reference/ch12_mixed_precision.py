@@ -33,9 +33,7 @@ def round_to_bfloat16(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """
     bits = x.view(torch.int32)
     last = (bits >> 16) & 1  # the last bit that stays
-    rounded = (
-        bits + 0x7FFF + last
-    ) & -0x10000  # carries where the rest is too large
+    rounded = (bits + 0x7FFF + last) & -0x10000  # carries if the rest is large
     return torch.where(x.isnan(), torch.nan, rounded.view(torch.float32))
 
 
@@ -71,8 +69,8 @@ def update_scale(
 
     After a step that overflowed the scale is multiplied by `backoff`, and counting
     starts anew. After `interval` steps in a row without overflow it is multiplied
-    by `growth`, and counting starts anew; but where that would be infinite in
-    float32, the scale stays as it is.
+    by `growth`, and counting starts anew. Where that would be infinite in float32,
+    the scale stays as it is, and counting starts anew all the same.
 
     Parameters
     ----------
