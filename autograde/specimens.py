@@ -275,3 +275,36 @@ def mean_output(params, batch):
     """The mean of x @ w; params is [w], batch is x. The loss has the dtype of the product."""
     (w,) = params
     return (batch @ w).mean()
+
+
+# (tokens, cache) -> (logits, cache), a decoder with a cache -------------------------------------
+
+
+@specimen
+def reads_on(tokens, cache, *, vocab, apart=1.0, never=(), prompt=None, room=None):
+    """The logits follow from a number that all tokens so far make; the cache is that number.
+
+    The logits of each position lie `apart`, in an order of their own; those of `never` are -inf.
+    prompt: more tokens than this at the beginning have been read before, and are refused.
+    room: more than this in all are refused.
+    """
+    import torch
+
+    if tokens.ndim != 1 or not len(tokens) or tokens.is_floating_point():
+        raise ValueError(f"step reads token ids in an int tensor (new,), not {tokens!r}")
+    number, read = cache or (0, 0)
+    if cache is None and len(tokens) > (prompt or len(tokens)):
+        raise ValueError(
+            f"step got {len(tokens)} tokens without a cache, and the prompt has {prompt}: "
+            "the others are read a second time"
+        )
+    read += len(tokens)
+    if read > (room or read):
+        raise ValueError(f"step has to read {read} tokens in all; for this text {room} will do")
+    logits = torch.empty(len(tokens), vocab)
+    for row, token in zip(logits, tokens.tolist(), strict=True):
+        number = (31 * number + token + 1) % 1009
+        order = np.random.default_rng(number).permutation(vocab)
+        row[:] = apart * torch.from_numpy(order)
+    logits[:, list(never)] = -torch.inf
+    return logits, (number, read)

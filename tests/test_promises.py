@@ -102,6 +102,13 @@ PROMISED = {
         "mixed_precision_step(loss_fn, params, batch, scale, dtype)",
         "training_bytes(n_params, optimizer='adamw', precision='mixed')",
     ],
+    "13-capstone": [
+        "decoder_step(tokens, params, n_heads, cache=None)",
+        "train_decoder(tokens, config, seed, seconds)",
+        "generate_with_cache(step, prompt, uniforms, temperature=1.0)",
+        "shard(batch, rank, world)",
+        "average_gradients(grads, counts)",
+    ],
 }
 
 
