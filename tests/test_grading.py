@@ -199,6 +199,29 @@ def test_a_changed_submission_is_graded_again_and_nothing_else(small):
     assert not run().kept
 
 
+def test_what_a_person_gives_later_stands_in_the_table_and_on_the_page(small):
+    def run():
+        (result,) = grade_assignment(ASSIGNMENT, small, progress=lambda line: None)
+        return result, (small / "feedback/solved" / ASSIGNMENT / "causal-mask.html").read_text()
+
+    first, page = run()
+    (again, same) = run()
+    assert again.points == first.points
+    assert same == page
+    with Gradebook(f"sqlite:///{small}/gradebook.db") as gradebook:
+        grade = gradebook.find_grade("test_causal_mask", "causal-mask", ASSIGNMENT, "solved")
+        grade.manual_score = 1.5
+        comment = gradebook.find_comment("causal_mask", "causal-mask", ASSIGNMENT, "solved")
+        comment.manual_comment = "See me about this one"
+        gradebook.db.commit()
+    result, page = run()
+    assert result.kept
+    assert result.exercises["causal_mask"] == 1.5
+    assert result.points == first.points - first.exercises["causal_mask"] + 1.5
+    assert "See me about this one" in page
+    assert run()[1] == page
+
+
 STRANGE = {
     "a-folder": None,
     "binary": bytes(range(256)) * 40,

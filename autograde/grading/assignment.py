@@ -94,6 +94,10 @@ def _graded(course: Course, submission: Submission, standard: str, force: bool) 
     path = course.root / "results" / submission.assignment / f"{submission.student}.json"
     before = None if force else remembered(path, key)
     if before and (kept := _kept(course, submission, before)):
+        if kept.by_hand != before.get("by_hand", ""):  # the page shows what it was then
+            here = course.for_student(submission.student, submission.assignment)
+            _convert(GenerateFeedback, here, course.config)
+            remember(path, key, kept)
         return kept
     result = grade_submission(submission, course.root, course.sandboxed)
     remember(path, key, result)
@@ -191,13 +195,16 @@ def _from_gradebook(course: Course, submission: Submission) -> Result:
     """The points as the gradebook has them, a person's changes included."""
     with course.gradebook() as gradebook:
         found = gradebook.find_submission(submission.assignment, submission.student)
-        grades, waiting = {}, []
+        grades, waiting, by_hand = {}, [], []
         for notebook in found.notebooks:
             for grade in notebook.grades:
                 name = grade.name.removeprefix("test_")
                 known = grade.auto_score is not None or grade.manual_score is not None
                 grades[name] = float(grade.score) if known else None
                 waiting += [] if known else [name]
+            given = [(g.name, g.manual_score, g.extra_credit) for g in notebook.grades]
+            by_hand += [each for each in given if each[1:] != (None, None)]
+            by_hand += [(c.name, c.manual_comment) for c in notebook.comments if c.manual_comment]
         late = sum(notebook.late_submission_penalty or 0 for notebook in found.notebooks)
         points = None if waiting else float(found.score) - late
         most = float(found.max_score)
@@ -211,6 +218,7 @@ def _from_gradebook(course: Course, submission: Submission) -> Result:
         most,
         {name: grades[name] for name in names},
         note=note,
+        by_hand=repr(sorted(by_hand, key=repr)) if by_hand else "",
     )
 
 

@@ -26,6 +26,7 @@ class Result:
     exercises: {exercise: points}; misconceptions: {exercise: the mistake that was recognised}.
     status: "graded"; "failed", when nothing in the submission could be graded (0 points, the
         note says why); "error", when the grader could not do its work (to be tried again).
+    by_hand: what a person gave in the gradebook: points and comments by cell, in one text.
     kept: it had been graded before and nothing has changed.
     """
 
@@ -37,6 +38,7 @@ class Result:
     status: str = "graded"
     note: str = ""
     misconceptions: dict[str, str] = field(default_factory=dict)
+    by_hand: str = ""
     seconds: float = 0.0
     kept: bool = False
 
@@ -106,6 +108,7 @@ def remember(path: Path, key: str, result: Result) -> None:
         "status": result.status,
         "note": result.note,
         "misconceptions": result.misconceptions,
+        "by_hand": result.by_hand,
         "seconds": round(result.seconds, 2),
     }
     write_whole(path, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
