@@ -151,7 +151,15 @@ def test_the_command_prints_a_table_writes_data_and_returns_what_it_found(
     printed = capsys.readouterr().out
     assert "padding_mask" in printed
     assert "no faults found" in printed
-    (data,) = json.loads(path.read_text())
+    before = {"exercise": "causal_mask", "wrong": "of an earlier audit"}
+    data = json.loads(path.read_text())
+    path.write_text(json.dumps([{"exercise": "gone"}, *data, before]))
+    assert cli.main(["audit", "padding_mask", "--jobs", "1", "--json", str(path)]) == 0
+    assert [each["exercise"] for each in json.loads(path.read_text())] == [
+        "causal_mask",
+        "padding_mask",
+    ]
+    (data,) = data
     assert data["wrong"]["rejected"] == data["wrong"]["forms"] >= 5
     assert data["mutants"]["killed"] + len(data["mutants"]["believed_equivalent"]) == 7
     assert cli.main(["audit", "no_such_function"]) == 2
