@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from autograde.bank import Answer, recognise
+from autograde.bank import Answer
 from autograde.examination import ClaimResult, Examination, Finding, Record
 from autograde.exercise import Exercise
+from autograde.naming import explanation
 from autograde.observe import observe
 from autograde.patterns import pattern
 from autograde.specimens import Specimen
@@ -38,6 +39,7 @@ class Report:
     examination: Examination
     misconception: Answer | None
     broken: tuple[str, ...] = ()  # functions that this one may call and that are wrong
+    besides: str = ""  # what else it takes, where the misconception is not enough
 
     @property
     def passed(self) -> bool:
@@ -74,8 +76,11 @@ class Report:
             found.append(("Before anything else", text))
         if self.misconception:
             found.append(("What this looks like", self.misconception.text))
+            if self.besides:
+                found.append(("And besides", self.besides))
         elif finding and self.examination.started:
-            seen = (observe(self.examination, finding), pattern(self.examination))
+            what = observe(self.examination, finding)
+            seen = (what, pattern(self.examination, fallback=not what))
             if any(seen):
                 found.append(("What is seen", " ".join(filter(None, seen))))
         if notes := self._notes():
@@ -147,7 +152,10 @@ def report(examination: Examination, wrong: Collection[str] = ()) -> Report:
     if examination.passed:
         return Report(examination, None)
     broken = tuple(name for name in examination.exercise.uses if name in wrong)
-    return Report(examination, recognise(examination), broken)
+    found = explanation(examination)
+    if not found:
+        return Report(examination, None, broken)
+    return Report(examination, found.first, broken, found.besides)
 
 
 def why(result: ClaimResult, examination: Examination) -> str:
@@ -212,7 +220,8 @@ def show(value: Any) -> str:
         if value.dtype.kind == "U":
             return np.array2string(value, separator=", ")
         value = value.astype(int) if value.dtype == bool else value
-        value = value + 0.0 if value.dtype.kind == "f" else value  # no -0
+        with np.errstate(invalid="ignore"):  # of a signalling NaN
+            value = value + 0.0 if value.dtype.kind == "f" else value  # no -0
         small = value.size and np.abs(value[np.isfinite(value)]).max(initial=0) < SMALL
         text = np.array2string(value, precision=4, suppress_small=not small, separator=", ")
         narrow = value.dtype.kind == "f" and value.dtype != np.float64 and value.size

@@ -153,8 +153,8 @@ def last_but_one_axis(scores, axis=-1):
 
 @wrong("softmax")
 def axes_dropped(scores, axis=-1):
-    """Largest score and sum are taken without keepdims=True: the results then line up with another
-    axis (or with none), and a slice is divided by another slice's sum."""
+    """Largest score or sum, or both, are taken without keepdims=True: they then line up with
+    another axis (or with none), and a slice is divided by another slice's sum."""
     exponentials = np.exp(scores - scores.max(axis=axis))
     return exponentials / exponentials.sum(axis=axis)
 

@@ -314,8 +314,8 @@ def mask_added_to_scores(scores, allowed):
 
 @wrong("masked_softmax")
 def axes_dropped(scores, allowed):
-    """Maximum and sum are taken without keepdims=True: the results then line up with the
-    columns, and each row is divided by another row's sum."""
+    """Maximum or sum, or both, are taken without keepdims=True: they then line up with the
+    columns, and a row is divided by another row's sum."""
     scores = np.where(allowed, scores, -np.inf)
     with np.errstate(all="ignore"):
         exponentials = np.exp(scores - scores.max(axis=-1))

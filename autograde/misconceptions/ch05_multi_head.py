@@ -859,8 +859,8 @@ def turned_round_and_none_closes(x, memory, w_q, w_k, w_v, w_o, n_heads, memory_
 
 @wrong(CROSS)
 def square_without_a_mask(x, memory, w_q, w_k, w_v, w_o, n_heads, memory_allowed=None):
-    """Without memory_allowed you make a square mask, from the length of one sequence. The mask
-    has a row for each row of x (or one for all) and a column for each row of memory."""
+    """Without memory_allowed the mask that you make does not fit: it has a row for each row of x
+    (or one for all) and a column for each row of memory, and the two may differ in length."""
     if memory_allowed is None:
         memory_allowed = np.ones((x.shape[-2], x.shape[-2]), dtype=bool)
     return several(x, memory, (w_q, w_k, w_v, w_o), n_heads, memory_allowed)

@@ -1,0 +1,290 @@
+"""Which mistake is named, what is said of an unknown one, and what must not be said."""
+
+import numpy as np
+import pytest
+
+from autograde.bank import Answer, canonical, misconceptions
+from autograde.examination import examine, local
+from autograde.exercise import find
+from autograde.naming import explanation
+from autograde.reference import ch02_self_attention as two
+from autograde.reference import ch03_causal_mask as three
+from autograde.reference import ch05_multi_head as five
+from autograde.reference import ch08_kv_cache as eight
+from autograde.reference import ch09_variants as nine
+from autograde.relations import relation, rough_relation, where
+from autograde.report import report
+
+OPPOSITE = "closes_what_is_allowed"  # of masked_softmax
+
+
+def turned(array):
+    return np.swapaxes(array, -1, -2)
+
+
+def told(name, function):
+    """(id of the named mistake or "", all that is said in one line)"""
+    found = report(examine(find(name), local(function)))
+    assert not found.passed
+    named = found.misconception.id if found.misconception else ""
+    return named, " ".join(f"{title}: {text}" for title, text in found.lessons[:-1])
+
+
+# Names -----------------------------------------------------------------------------------
+
+
+def without_scale(q, k, v, allowed):
+    weights = three.masked_softmax(q @ turned(k), allowed)
+    return weights @ v, weights
+
+
+def test_two_mistakes_are_named_together():
+    """Where both act at once the numbers are neither one's: each is seen where it is alone."""
+
+    def ignores_axis_and_overflows(scores, axis=-1):
+        exponentials = np.exp(scores)
+        return np.log(exponentials / exponentials.sum(axis=-1, keepdims=True))
+
+    named, text = told("log_softmax", ignores_axis_and_overflows)
+    assert named
+    assert "`axis` has no effect" in text
+    assert "overflow" in text
+
+
+def test_a_mistake_is_named_on_another_input():
+    named, text = told("masked_attention", lambda q, k, v, a: without_scale(q, k, v, ~a))
+    assert named == "no_scale"
+    assert "as if `allowed` were the opposite of what it is" in text
+    named, text = told("masked_attention", without_scale)
+    assert named == "no_scale"
+    assert "as if" not in text
+
+
+def test_where_another_input_suffices_no_mistake_is_named(monkeypatch):
+    """With the mask turned round every mistake that does not show then would fit as well."""
+    exercise = find("masked_softmax")
+    known = [a for a in misconceptions(exercise) if canonical(exercise, a).id != OPPOSITE]
+    monkeypatch.setattr("autograde.bank.misconceptions", lambda _: tuple(known))
+    named, text = told("masked_softmax", lambda s, a: three.masked_softmax(s, ~a))
+    assert named == ""
+    assert "would be right if `allowed` were the opposite" in text
+
+
+def test_a_mistake_without_wrong_values_is_not_named_beside_wrong_values(monkeypatch):
+    """It makes the values right, and warns: that says nothing of values that are wrong."""
+    exercise = find("masked_softmax")
+    known = {answer.id: answer for answer in misconceptions(exercise)}
+    some = (known["nan_mended_afterwards"], known["exponential_of_everything"])
+    opposite = [a for a in known.values() if canonical(exercise, a).id == OPPOSITE]
+    monkeypatch.setattr("autograde.bank.misconceptions", lambda _: some)
+    assert opposite
+    for answer in opposite:
+        assert explanation(examine(exercise, local(answer.function))) is None
+
+
+def test_a_name_that_one_input_contradicts_is_not_given():
+    """Without scale, but right for one shape: whoever forgets the scale is wrong there, too."""
+
+    def mixed(q, k, v, allowed):
+        right = q.shape[-1] == 3
+        return (three.masked_attention if right else without_scale)(q, k, v, allowed)
+
+    named, _ = told("masked_attention", mixed)
+    assert named != "no_scale"
+
+
+def test_a_mistake_that_explains_only_some_of_the_failures_is_not_named(monkeypatch):
+    """Open everywhere: that it is so where the mask is not square is half of the truth."""
+    exercise = find("causal_mask")
+    known = {answer.id: answer for answer in misconceptions(exercise)}
+    part = known["open_when_not_square"]
+    monkeypatch.setattr("autograde.bank.misconceptions", lambda _: (part,))
+    seen = examine(exercise, local(known["no_mask_at_all"].function))
+    assert explanation(seen) is None
+    assert explanation(examine(exercise, local(part.function))).first is part
+
+
+def test_errors_of_one_kind_with_other_words_name_nothing(monkeypatch):
+    exercise = find("causal_mask")
+
+    def raising(text):
+        def function(n_query, n_key=None):
+            raise ValueError(text)
+
+        return function
+
+    known = Answer("causal_mask", raising("the axes do not fit"))
+    monkeypatch.setattr("autograde.bank.misconceptions", lambda _: (known,))
+    assert explanation(examine(exercise, local(raising("the axes do not fit")))).first is known
+    assert explanation(examine(exercise, local(raising("no such axis")))) is None
+
+
+def test_masks_are_not_put_together_from_two_mistakes():
+    """True and False agree by chance; a dilated window is neither a window nor a stride."""
+
+    def dilated(n, window, stride):
+        distance = np.arange(n)[:, None] - np.arange(n)
+        return (distance >= 0) & (distance < window * stride) & (distance % stride == 0)
+
+    exercise = find("strided_mask")
+    found = explanation(examine(exercise, local(dilated)))
+    assert found is None or not found.besides
+
+
+# The right results of another input ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "says"),
+    [
+        (
+            "multi_head_attention",
+            lambda x, q, k, v, o, n, a: five.multi_head_attention(x, q, q, o, v, n, a),
+            "",
+        ),
+        (
+            "cache_bytes",
+            lambda layers, heads, width, seq, batch, size: eight.cache_bytes(
+                layers, heads, width, seq - 1, batch, size
+            ),
+            "`seq` were smaller by one",
+        ),
+        (
+            "decode_step",
+            lambda x, cache, q, k, v, o, n: eight.decode_step(x, cache, q, k, o, v, n),
+            "`w_v` and `w_o` had changed places",
+        ),
+        (
+            "strided_mask",
+            lambda n, window, stride: nine.strided_mask(n, stride, window),
+            "`window` and `stride` had changed places",
+        ),
+        (
+            "rotary",
+            lambda x, positions, base=1e4: find("rotary").reference(x, positions + 1, base),
+            "`positions` were larger by one",
+        ),
+    ],
+)
+def test_what_would_make_the_results_right(monkeypatch, name, function, says):
+    monkeypatch.setattr("autograde.bank.misconceptions", lambda _: ())
+    _, text = told(name, function)
+    if says:
+        assert f"Every result would be right if {says}." in text
+    else:
+        assert "would be right" not in text
+
+
+# Relations -------------------------------------------------------------------------------
+
+ROWS = np.array([[1.0, 2.0, 4.0], [3.0, 5.0, 9.0]])
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda want: want[:, ::-1], "last axis runs the other way round"),
+        (lambda want: want[::-1], "rows (last axis but one) come in the opposite order"),
+        (lambda want: np.roll(want, 1, axis=-1), "one place too far to the right"),
+        (lambda want: np.log(want), "the logarithm"),
+        (lambda want: -want, "the opposite sign"),
+        (lambda want: want + 0.5, "larger by 0.5"),
+        (lambda want: want.reshape(3, 2), "only the shape is not"),
+        (lambda want: want * 0, "0 throughout"),
+        (lambda want: np.add(want, [[0.1, 0.2, 0.2], [0.1, 0.1, 0.7]]), ""),
+        (lambda want: want, ""),
+    ],
+)
+def test_relations(make, says):
+    found = relation([(make(ROWS), ROWS)])
+    assert (says in found) if says else (found == "")
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda want: want[:, [1, 0, 2]], "not in the right places"),
+        (lambda want: want * [[2.0], [3.0]], "Each row is a multiple"),
+        (lambda want: np.add(want, [[2.0], [3.0]]), "Each row differs"),
+        (lambda want: want * 1.004, "close to the expected one"),
+        (lambda want: np.add(want, [[0.1, 0.2, 0.2], [0.1, 0.1, 0.7]]), "is too large"),
+        (lambda want: np.add(want, [[0.1, 0.2, -0.2], [0.1, 0.1, 0.7]]), ""),
+    ],
+)
+def test_rough_relations(make, says):
+    found = rough_relation([(make(ROWS), ROWS)])
+    assert (says in found) if says else (found == "")
+
+
+def test_a_relation_holds_for_every_result_or_is_not_said():
+    assert relation([(-ROWS, ROWS), (2 * ROWS, ROWS)]) == ""
+    assert relation([(-ROWS, ROWS), (-2 * ROWS, 2 * ROWS)]) != ""
+    assert relation([(np.float64(3), np.float64(1))]) == ""  # any number is three times another
+
+
+def test_ones_for_true_is_a_matter_of_dtype_alone():
+    """It is no mirror image, though a single row is the same upside down."""
+    mask = np.array([[True, False, True]])
+    assert (
+        relation([(mask.astype(float), mask)]) == "The numbers are right; only their dtype is not."
+    )
+    assert where([(mask.astype(float), mask)]) == ""
+
+
+def test_places():
+    wrong = ROWS.copy()
+    wrong[0] += 1
+    assert where([(wrong, ROWS)]) == "Only the first row is wrong."
+    assert where([(wrong, ROWS), (ROWS + 1, ROWS)]) == ""
+    assert "first entry is always right" in where(
+        [(np.array([1, 0, 0, 0]), np.array([1, 2, 3, 4]))]
+    )
+
+
+# An argument or a length -----------------------------------------------------------------
+
+
+def test_a_length_by_which_results_are_off(monkeypatch):
+    monkeypatch.setattr("autograde.bank.misconceptions", lambda _: ())
+    _, text = told("scaled_scores", lambda q, k: q @ turned(k))
+    assert "times the square root of the length of the last axis of `q`" in text
+    _, text = told("entropy", lambda weights: two.entropy(weights) / weights.shape[-1])
+    assert "divided by the length of the last axis of `weights`" in text
+    _, text = told("entropy", lambda weights: two.entropy(weights) ** 2 + 1)
+    assert "the length" not in text
+
+
+def test_weights_that_are_too_sharp(monkeypatch):
+    monkeypatch.setattr("autograde.bank.misconceptions", lambda _: ())
+    _, text = told("masked_attention", without_scale)
+    assert "scores were multiplied by the square root of the length of the last axis of `q`" in text
+    _, text = told("masked_softmax", lambda s, a: three.masked_softmax(s / 2, a))
+    assert "would be the right weights if all scores were multiplied by 0.5" in text or (
+        "Every result would be right" in text
+    )
+    even = lambda s, a: a / np.maximum(np.broadcast_to(a, s.shape).sum(-1, keepdims=True), 1)  # noqa: E731
+    _, text = told("masked_softmax", lambda s, a: np.broadcast_to(even(s, a), s.shape))
+    assert "multiplied by" not in text
+
+
+# Which inputs ----------------------------------------------------------------------------
+
+
+def test_which_calls_go_wrong(monkeypatch):
+    monkeypatch.setattr("autograde.bank.misconceptions", lambda _: ())
+    right = find("next_token_distribution").reference
+
+    def odd_with_top_p(logits, temperature=1.0, top_k=None, top_p=None):
+        p = right(logits, temperature, top_k, top_p)
+        return p if top_p is None else p[::-1] ** 2
+
+    _, text = told("next_token_distribution", odd_with_top_p)
+    assert "for calls with `top_p`" in text
+
+    def odd_with_temperature_zero(logits, temperature=1.0, top_k=None, top_p=None):
+        p = right(logits, temperature, top_k, top_p)
+        return p if temperature else np.append(p[1:], 0.3)
+
+    _, text = told("next_token_distribution", odd_with_temperature_zero)
+    assert "for `temperature` = 0" in text
+    assert "top_p" not in text
