@@ -81,15 +81,18 @@ def symptom(params: dict, held_out, trained_on, n_heads: int = 2) -> str:
     usual = loss()
     if not np.isfinite(usual):
         return "Some weights are not finite, or so large that the loss is not."
+    copies = "the right answer is the very token that stands there"
     ways = {
         "every position sees its whole window, the future too": loss(causal=False),
-        "the right answer is the very token that stands there": loss(ahead=0),
+        copies: loss(ahead=0),
         "the right answer is the token before": loss(ahead=-1),
         "the right answer is the token after the next one": loss(ahead=2),
         "w_q, w_k, w_v and w_o are transposed": loss(transposed(params)),
         "attention has one head": loss(n_heads=1),
         "the text is the one that was given": loss(text=trained_on),
     }
+    if ways[copies] > 0.5:  # tied embeddings lean that way untrained; trained so they get 0
+        del ways[copies]
     best = min(ways, key=ways.get)
     if ways[best] > min(usual - 0.3, 1.5):
         return ""

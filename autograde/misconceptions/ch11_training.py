@@ -215,6 +215,15 @@ def sign_kept(logits, targets, ignore_index=-100):
 
 
 @wrong("cross_entropy")
+def softmax_over_the_batch(logits, targets, ignore_index=-100):
+    """The softmax runs over the first axis, a batch axis. The probabilities of a row's tokens
+    add up to 1: softmax over the last axis, the vocabulary."""
+    kept = targets != ignore_index
+    found = logits.log_softmax(0)[kept]
+    return -found.gather(-1, targets[kept][:, None]).mean()
+
+
+@wrong("cross_entropy")
 def logarithm_of_the_mean(logits, targets, ignore_index=-100):
     """You take the logarithm of the mean probability. It is the mean of the logarithms: each
     target has its own loss."""
@@ -333,6 +342,15 @@ def first_step_without_effect(step, max_lr, min_lr, warmup, total):
     update does nothing. Count the step that is being made."""
     if step < warmup:
         return max_lr * step / warmup
+    return right.learning_rate(step, max_lr, min_lr, warmup, total)
+
+
+@wrong("learning_rate")
+def whole_number_division(step, max_lr, min_lr, warmup, total):
+    """During the warm-up (step + 1) // warmup drops the fraction, so the rate stays at 0 until
+    the last step of it. Divide with a single slash."""
+    if step < warmup:
+        return max_lr * ((step + 1) // warmup)
     return right.learning_rate(step, max_lr, min_lr, warmup, total)
 
 
