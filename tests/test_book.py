@@ -152,6 +152,13 @@ def test_code_fits_the_page(page):
     assert wide_code(page.read_text()) == []
 
 
+def test_every_figure_has_a_name_of_its_own():
+    named = re.compile(r"^    name: (fig-[\w-]+)$", flags=re.M)
+    names = [name for page in PAGES for name in named.findall(page.read_text())]
+    assert len(names) > 50
+    assert len(names) == len(set(names)), {name for name in names if names.count(name) > 1}
+
+
 def test_every_page_is_in_the_contents():
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
     pages = [page.relative_to(ROOT).with_suffix("").as_posix() for page in PAGES]
