@@ -164,7 +164,7 @@ def test_neither_the_course_nor_its_answers_are_among_what_is_mounted(sandbox_pr
     options = " ".join(sandbox.command(0, 1, [str(ROOT)]))
     for word in ("reference", "claims", "misconceptions", "solutions", "gradebook", "/judge.py"):
         assert word not in options
-    assert f" {ROOT} " not in options
+    assert f"-bind {ROOT} " not in options  # an empty folder, where a .venv in it is seen
 
 
 @pytest.fixture
