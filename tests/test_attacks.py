@@ -19,6 +19,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -429,11 +430,21 @@ def test_nobody_got_out(graded, outside):
 
 def test_no_process_is_left(graded, outside):
     _, values, _ = outside
+    end = time.monotonic() + 10  # one that was killed may take a moment to be gone
+    while left := running(str(values["MARK"]), graded.session):
+        assert time.monotonic() < end, left
+        time.sleep(0.1)
+
+
+def running(mark, session):
+    """The processes of this session, and those with this mark in their command line."""
+    found = []
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            assert str(values["MARK"]) not in (path / "cmdline").read_text()
-            session = (path / "stat").read_text().rsplit(")", 1)[1].split()[3]
-            assert int(session) != graded.session
+            command, stat = (path / "cmdline").read_text(), (path / "stat").read_text()
+            if mark in command or int(stat.rsplit(")", 1)[1].split()[3]) == session:
+                found.append((path.name, command))
+    return found
 
 
 def test_no_submission_is_changed_and_no_copy_of_a_neighbours_is_made(graded):
@@ -461,3 +472,14 @@ def test_what_is_unearned_is_seen():
 )  # fmt: skip
 def test_a_page_that_acts_is_seen(html):
     assert acting(f"<p>{html}</p>")
+
+
+def test_a_process_that_is_left_is_seen():
+    left = subprocess.Popen(["sleep", "60.125"], start_new_session=True)
+    try:
+        assert [name for name, _ in running("60.125", 0)] == [str(left.pid)]
+        assert [name for name, _ in running("no such mark", left.pid)] == [str(left.pid)]
+    finally:
+        left.kill()
+        left.wait()
+    assert not running("60.125", left.pid)
