@@ -477,7 +477,7 @@ def test_a_page_that_acts_is_seen(html):
 def test_a_process_that_is_left_is_seen():
     left = subprocess.Popen(["sleep", "60.125"], start_new_session=True)
     try:
-        assert [name for name, _ in running("60.125", 0)] == [str(left.pid)]
+        assert [name for name, _ in running("60.125", -1)] == [str(left.pid)]
         assert [name for name, _ in running("no such mark", left.pid)] == [str(left.pid)]
     finally:
         left.kill()
