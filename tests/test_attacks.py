@@ -436,13 +436,14 @@ def test_no_process_is_left(graded, outside):
         time.sleep(0.1)
 
 
-def running(mark, session):
-    """The processes of this session, and those with this mark in their command line."""
+def running(mark, leader):
+    """The processes that this leader (as setsid has it) started, and those with this mark in
+    their command line."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             command, stat = (path / "cmdline").read_text(), (path / "stat").read_text()
-            if mark in command or int(stat.rsplit(")", 1)[1].split()[3]) == session:
+            if mark in command or int(stat.rsplit(")", 1)[1].split()[3]) == leader:
                 found.append((path.name, command))
     return found
 

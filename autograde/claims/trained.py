@@ -6,10 +6,13 @@ circumstances (with the future in view, say) tells how they were trained.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
 from autograde.decoder.corpus import Synthetic
+from autograde.examination import CannotGoOn, Probe
 from autograde.reference.ch06_decoder import decoder_block, layer_norm
 from autograde.reference.ch11_training import cross_entropy, get_batch
 from autograde.values import Mismatch, conform, describe
@@ -65,6 +68,49 @@ def nats(params: dict, tokens, ahead: int = 1, n_heads: int = 2, causal: bool = 
         x = decoder_block(x, block, n_heads, allowed)
     x = layer_norm(x, params["norm_gain"], params["norm_bias"])
     return float(cross_entropy(x @ params["token_embedding"].T, targets))
+
+
+def foresees(
+    probe: Probe, language: Language, params: dict, seed: int, level: int, slack: float,
+    n_heads: int = 2,
+) -> None:  # fmt: skip
+    """On text that was not trained on, the loss is below a bar: that of guessing (level 0), of
+    knowing the present token alone (1), or `slack` above what knowing everything gives (2).
+
+    seed: of the new text.
+    """
+    floor, guessing, present = language.floor(BLOCK), language.entropy(0), language.entropy(1)
+    bars = (guessing - 0.05, present - 0.05, floor + slack)
+    held_out, args = language.sample(8_000, seed), probe.records[0].args
+    loss = nats(params, held_out, n_heads=n_heads)
+    if loss < bars[level]:
+        return
+    detail = f"on new text they get {loss:.2f} nats per token; below {bars[level]:.2f} is wanted"
+    if level == 0 or loss < bars[level - 1]:  # the first claim that fails explains it
+        detail += (
+            f". Guessing gets {guessing:.2f}, knowing the present token alone "
+            f"{present:.2f}, knowing everything {floor:.2f}. "
+        )
+        detail += symptom(params, held_out, args[0], n_heads)
+    probe.fail(detail.strip(), *args)
+
+
+def returns_within(probe: Probe, limit: float, *args) -> None:
+    """Call the function, and cut it off after that many seconds. The call alone is timed: by a
+    clock around it the reference would count, too, and when grading the calls sent with it."""
+    whole = probe.exercise
+    probe.exercise = replace(whole, seconds=limit)
+    try:
+        probe.attempt(*args)
+    except CannotGoOn:
+        if probe.records[-1].outcome.how == "timeout":
+            probe.findings.clear()
+            probe.fail(
+                f"with seconds={args[-1]:g} nothing had come back after {limit:g} seconds", *args
+            )
+        raise
+    finally:
+        probe.exercise = whole
 
 
 def transposed(params: dict) -> dict:

@@ -193,7 +193,7 @@ class Judge(Execute):
                 return Outcome("timeout", text=f"{PATIENCE * limit:g}")
             short = min(seconds, limit, max(left, 0.1))
             outcome = answer(ask(name, args, kwargs, short, measured), short)
-            if outcome.how == "timeout" and short < limit:  # all calls together were too slow
+            if outcome.how == "timeout" and short < min(seconds, limit):  # all together: too slow
                 return Outcome("timeout", text=f"{PATIENCE * limit:g}")
             return outcome
 
