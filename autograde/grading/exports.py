@@ -23,7 +23,6 @@ from autograde.grading.standing import ClassStanding, Standing, class_standing
 
 CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 MOODLE = ("Identifier", "Full name", "Grade", "Maximum Grade", "Last modified (grade)")
-FORMATS = ("csv", "canvas", "moodle")
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Wanted:
 
 
 def export(course: Course, assignment: str, wanted: Wanted) -> Export:
-    """The grades of an assignment in a format of `FORMATS`.
+    """The grades of an assignment in the format that is wanted: csv, canvas or moodle.
 
     Raises
     ------
