@@ -402,8 +402,12 @@ def test_a_training_leaves_a_checkpoint_metrics_and_a_plot(run, capsys):
     assert content["config"]["d_model"] == 16
     assert content["recipe"] | {"steps": 20, "precision": "float32"} == content["recipe"]
     assert (run / "loss.png").read_bytes().startswith(b"\x89PNG")
+    was = content["threads"]
+    torch.set_num_threads(was + 1)
     assert main(["train", "--resume", "--out", str(run)]) == 0  # nothing is left to do
-    assert "goes on after step 20" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "goes on after step 20" in told
+    assert f"saved at {was} CPU threads and goes on at {was + 1}" in told
 
 
 def test_each_report_is_a_line_with_loss_speed_and_time_left(text, tmp_path, capsys):
@@ -543,6 +547,7 @@ def test_a_corpus_without_enough_text_is_refused(content, words, tmp_path, capsy
     path = tmp_path / "short.txt"
     path.write_bytes(content)
     assert words in refused(capsys, *TRAIN, "--corpus", path, "--out", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

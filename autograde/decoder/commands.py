@@ -40,6 +40,7 @@ def train(options: Namespace) -> int:
     with joined(device):
         if processes()[0] != 0:
             return _train(options, device, out)
+        is_new = not out.exists()
         if not options.resume:
             out.mkdir(parents=True, exist_ok=True)
             if (out / "checkpoint.pt").exists():
@@ -47,8 +48,12 @@ def train(options: Namespace) -> int:
                     f"{out} holds a checkpoint already: go on with it (--resume), "
                     "or give another --out"
                 )
-        with checkpoint.locked(out) if out.is_dir() else nullcontext():
-            return _train(options, device, out)
+        try:
+            with checkpoint.locked(out) if out.is_dir() else nullcontext():
+                return _train(options, device, out)
+        finally:
+            if is_new and out.is_dir() and not any(out.iterdir()):
+                out.rmdir()  # the training never began
 
 
 def _train(options: Namespace, device: torch.device, out: Path) -> int:
@@ -65,6 +70,7 @@ def _train(options: Namespace, device: torch.device, out: Path) -> int:
     about = settings.as_data(config, recipe, val_fraction)
     about["save_every"] = options.save_every or (content and content["save_every"])
     about["symbols"] = text.characters.symbols
+    about["threads"] = torch.get_num_threads()
     about["corpus"] = {"name": text.name, "fingerprint": text.fingerprint()}
 
     def save(state: dict) -> None:
@@ -74,7 +80,7 @@ def _train(options: Namespace, device: torch.device, out: Path) -> int:
             raise OSError(f"{error}. Mend that, then {_GO_ON} {out}") from error
 
     if is_first:
-        _introduce(text, splits, model, recipe, device, state)
+        _introduce(text, splits, model, recipe, device, content)
     with _signals() as stop:
         rows = fit(
             model,
@@ -118,7 +124,7 @@ def _resume(options: Namespace, device: torch.device, content: dict):
     return text, config, recipe, content["val_fraction"]
 
 
-def _introduce(text, splits, model, recipe, device, state) -> None:
+def _introduce(text, splits, model, recipe, device, content) -> None:
     n_parameters = sum(p.numel() for p in model.parameters())
     print(
         f"corpus {text.name}: {len(text.tokens):,} characters, "
@@ -129,8 +135,15 @@ def _introduce(text, splits, model, recipe, device, state) -> None:
         f"processes: {processes()[1]}, CPU threads: {torch.get_num_threads()}",
         flush=True,
     )
-    if state is not None:
-        print(f"goes on after step {state['step']}", flush=True)
+    if content is not None:
+        print(f"goes on after step {content['training']['step']}", flush=True)
+        was, now = content.get("threads"), torch.get_num_threads()
+        if was and was != now and device.type == "cpu":
+            print(
+                f"it was saved at {was} CPU threads and goes on at {now}: the last "
+                "bits differ from those of one run at one number",
+                flush=True,
+            )
 
 
 def _conclude(
