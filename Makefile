@@ -36,6 +36,8 @@ book: $(VENV)/.ready _build/.executed
 sample: $(VENV)/.ready notebooks
 	autograde sample-class
 
+# Two at once share the cores.
+test: export OMP_NUM_THREADS ?= 1
 test: $(VENV)/.ready _build/.executed
 	ruff format --check .
 	ruff check .

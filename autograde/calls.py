@@ -165,8 +165,8 @@ def call(
     measured: find out the call's peak of memory, too, which makes it slower.
     """
     # One by one: an array that is given twice does not change the other when it changes.
-    given = tuple(map(copy.deepcopy, args))
-    options, process = {key: copy.deepcopy(value) for key, value in kwargs.items()}, os.getpid()
+    given = tuple(map(copied, args))
+    options, process = {key: copied(value) for key, value in kwargs.items()}, os.getpid()
     counter, memory = _Counter(), Memory()
     # The caller's own settings do not reach the student's code, nor the reverse.
     with (
@@ -194,6 +194,27 @@ def call(
     changed = tuple(i for i, (a, b) in enumerate(zip(args, given, strict=True)) if _differ(a, b))
     warned = tuple(dict.fromkeys(_message(w.message) for w in caught))[:5]
     return Outcome(*result, changed, counter.written, warned, memory.peak)
+
+
+def copied(value: Any, memo: dict[int, Any] | None = None) -> Any:
+    """`copy.deepcopy`, some hundred times as fast for the plain tensors of a model."""
+    memo = {} if memo is None else memo
+    if id(value) in memo:
+        return memo[id(value)]
+    kind = type(value)
+    if kind is dict:
+        copy_ = {key: copied(item, memo) for key, item in value.items()}
+    elif kind in (list, tuple):
+        copy_ = kind(copied(item, memo) for item in value)
+    elif (kind.__module__, kind.__name__) == ("torch", "Tensor") and _is_plain(value):
+        copy_ = value.clone()
+    else:
+        return copy.deepcopy(value, memo)
+    return memo.setdefault(id(value), copy_)
+
+
+def _is_plain(tensor: Any) -> bool:
+    return not tensor.requires_grad and tensor.grad is None and tensor.is_contiguous()
 
 
 def _message(error: BaseException | str) -> str:

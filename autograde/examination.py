@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from autograde.calls import MEASURED, Outcome, call
+from autograde.calls import MEASURED, Outcome, call, copied
 from autograde.exercise import Claim, Exercise
 from autograde.values import Mismatch, conform, difference, plain, size
 
@@ -117,8 +116,8 @@ class Probe:
     ) -> tuple[bool, Any]:
         """(could the result be read as what the exercise returns?, the result)"""
         exercise = self.exercise
-        args = tuple(map(copy.deepcopy, args))  # the claim may go on with its arrays
-        kwargs = {key: copy.deepcopy(value) for key, value in kwargs.items()}
+        args = tuple(map(copied, args))  # the claim may go on with its arrays
+        kwargs = {key: copied(value) for key, value in kwargs.items()}
         measured = limit is not None
         seconds = min(exercise.seconds, MEASURED) if measured else exercise.seconds
         outcome = self._call(args, kwargs, seconds, measured)
