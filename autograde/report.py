@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 from textwrap import fill
 from typing import Any
 
 import numpy as np
 
 from autograde.bank import Answer
+from autograde.diagnosis.naming import explanation
+from autograde.diagnosis.observe import observe
+from autograde.diagnosis.patterns import pattern
 from autograde.examination import ClaimResult, Examination, Finding, Record
 from autograde.exercise import Exercise
-from autograde.naming import explanation
-from autograde.observe import observe
-from autograde.patterns import pattern
 from autograde.specimens import Specimen
 from autograde.values import (
     DType,
@@ -66,7 +67,7 @@ class Report:
             return f"{self.name}: all {len(results)} claims hold"
         return f"{self.name}: {sum(r.holds for r in results)} of {len(results)} claims hold"
 
-    @property
+    @cached_property
     def lessons(self) -> list[tuple[str, str]]:
         """(title, text): the recognised mistake or what is seen, notes, and where to read."""
         found = []
@@ -237,7 +238,8 @@ def show(value: Any) -> str:
         ]
         return _together(value, parts, "{}")
     if isinstance(value, tuple | list):
-        return _together(value, [show(part) for part in value], "()")
+        brackets = "[]" if isinstance(value, list) else "()"
+        return _together(value, [show(part) for part in value], brackets)
     if isinstance(value, type):
         return f"np.{value.__name__}"
     if isinstance(value, DType | Opaque):
@@ -251,6 +253,7 @@ def _together(value: Any, parts: list[str], brackets: str) -> str:
     """The parts of a value in one line, or in a line each where there are many."""
     long = size(value) > 8 or any("\n" in part for part in parts)
     inside = indent(",\n".join(parts), 1) if long else ", ".join(parts)
+    inside += "," * (isinstance(value, tuple) and len(value) == 1)
     return f"{brackets[0]}{inside}{brackets[1]}"
 
 

@@ -237,7 +237,8 @@ def says_the_length(tokens, *, vocab):
 @specimen
 def prefers_rare(tokens, *, vocab):
     """A token's logit is minus the number of times that it has occurred so far."""
-    return -np.bincount(_tokens(tokens), minlength=vocab).astype(float)
+    counts = np.bincount(_tokens(tokens).astype(np.intp), minlength=vocab)  # 32 bits in a browser
+    return -counts.astype(float)
 
 
 @specimen

@@ -207,7 +207,8 @@ def differing(got: Any, want: Any, rtol: float = RTOL, atol: float = ATOL) -> np
     if want.dtype.kind not in "fc":
         return np.asarray(got != want)
     with np.errstate(all="ignore"):  # even the cast warns, of a signalling NaN
-        got, want = got.astype(np.float64), want.astype(np.float64)
+        wide = np.result_type(got, want, np.float64)  # complex, if one is
+        got, want = got.astype(wide), want.astype(wide)
         finite = np.abs(want[np.isfinite(want)])
         scale = max(1.0, finite.max(initial=0.0))
         return np.asarray(~np.isclose(got, want, rtol=rtol, atol=atol * scale, equal_nan=True))

@@ -1,13 +1,20 @@
 """The audit finds the faults of a grader: what it is there to find is put before it here."""
 
 import json
+import time
 from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
 
 from autograde import cli
 from autograde.audit import exam
-from autograde.audit.findings import Findings, audit, text
+from autograde.audit.findings import Findings, audit, banks, checks, text
 from autograde.audit.mutants import mutants
 from autograde.bank import correct_variants
+from autograde.calls import Outcome
+from autograde.examination import examine, local
 from autograde.exercise import find
 
 
@@ -116,6 +123,56 @@ def test_what_is_accepted_on_purpose_is_no_fault():
         assert reason == each["reason"]
         tried = exam.Tried(exercise.name, spoken_of[0].change, "", "an input", 1, reason)
         assert not list(Findings(exercise, tried=[tried]).faults())
+
+
+def test_a_call_that_runs_out_of_time_accuses_nobody():
+    """On a busy machine any may; whoever hangs on an input of a claim is rejected by that."""
+    exercise = find("causal_mask")
+    (record, *_) = exam.further_inputs(exercise)
+
+    def sleeping(*args, **kwargs):
+        time.sleep(10)
+
+    assert exam.agrees(replace(exercise, seconds=0.05), sleeping, record)
+    assert not exam.agrees(exercise, lambda *args, **kwargs: None, record)
+
+
+@pytest.mark.parametrize(("stalls", "passes"), [(1, True), (1000, False)])
+def test_a_right_answer_that_ran_out_of_time_sits_again(monkeypatch, stalls, passes):
+    """But not for ever."""
+    sittings = []
+
+    def stalling(exercise, call, seeds):
+        sittings.append(0)
+        if len(sittings) > stalls:
+            return examine(exercise, call, seeds)
+        failed = examine(exercise, local(lambda *args, **kwargs: None), seeds)
+        record = replace(failed.records[0], outcome=Outcome("timeout", text="10"))
+        return replace(failed, records=(record,))
+
+    monkeypatch.setattr(exam, "examine", stalling)
+    answer = correct_variants(find("padding_mask"))[0].id
+    assert exam.sit("padding_mask", answer).passed is passes
+    assert len(sittings) <= exam.TRIES * len(exam.SITTINGS)
+
+
+def test_an_empty_argument_stays():
+    rng = np.random.default_rng(0)
+    assert exam._changed(np.zeros(0), rng).shape == (0,)
+    assert exam._changed(torch.zeros(0), rng).shape == (0,)
+    assert (exam._changed(torch.tensor([-1.0, 2.0]), rng) != torch.tensor([-1.0, 2.0])).all()
+
+
+def test_figures_are_of_these_checks_and_these_banks(monkeypatch):
+    exercise = find("causal_mask")
+    before = checks(exercise), banks(exercise)
+    assert before == (checks(exercise), banks(exercise))
+    assert checks(replace(exercise, claims=exercise.claims[1:])) != before[0]
+    assert checks(replace(exercise, reference=example)) != before[0]
+    monkeypatch.setattr("autograde.audit.findings.correct_variants", lambda exercise: ())
+    assert banks(exercise) != before[1]
+    found = audit([find("padding_mask")], jobs=1)
+    assert found[0].data()["mutants"]["checks"] == checks(find("padding_mask"))
 
 
 def test_the_audit_reports_what_passes_and_what_is_rejected_wrongly(monkeypatch):

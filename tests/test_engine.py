@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import tracemalloc
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,10 +18,10 @@ from autograde import specimens
 from autograde.bank import Answer
 from autograde.calls import Outcome, call
 from autograde.checking import ClaimsFail
+from autograde.diagnosis.naming import recognise
+from autograde.diagnosis.observe import observe
 from autograde.examination import Examination, Finding, Record, examine, local
 from autograde.exercise import Exercise, exercises, find
-from autograde.naming import recognise
-from autograde.observe import observe
 from autograde.reference import ch03_causal_mask as reference
 from autograde.remote import answer, ask
 from autograde.report import report, show
@@ -59,6 +60,18 @@ class Hostile:
 
     def __repr__(self):
         raise RuntimeError("no")
+
+
+def test_complex_results_are_compared_without_a_warning():
+    with warnings.catch_warnings(action="error"):
+        assert difference(np.array([1j]), np.array([1.0]))
+        assert difference(np.array([1 + 0j]), np.array([1.0])) is None
+
+
+def test_lists_and_tuples_of_one_are_shown_as_such():
+    assert show([1.5]) == "[1.5]"
+    assert show((1.5,)) == "(1.5,)"
+    assert show((1, [2, 3])) == "(1, [2, 3])"
 
 
 def test_plain_values_have_no_behaviour():

@@ -1,18 +1,25 @@
 """Which mistake is named, what is said of an unknown one, and what must not be said."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from autograde.bank import Answer, canonical, misconceptions
-from autograde.examination import examine, local
+from autograde.calls import Outcome
+from autograde.diagnosis.inside import WEIGHTS, inside
+from autograde.diagnosis.naming import explanation
+from autograde.diagnosis.observe import observe
+from autograde.diagnosis.places import where
+from autograde.diagnosis.relations import relation, rough_relation
+from autograde.diagnosis.rows import by_keys
+from autograde.examination import Examination, Finding, Record, examine, local
 from autograde.exercise import find
-from autograde.naming import explanation
 from autograde.reference import ch02_self_attention as two
 from autograde.reference import ch03_causal_mask as three
 from autograde.reference import ch05_multi_head as five
 from autograde.reference import ch08_kv_cache as eight
 from autograde.reference import ch09_variants as nine
-from autograde.relations import relation, rough_relation, where
 from autograde.report import report
 
 OPPOSITE = "closes_what_is_allowed"  # of masked_softmax
@@ -119,6 +126,18 @@ def test_errors_of_one_kind_with_other_words_name_nothing(monkeypatch):
     assert explanation(examine(exercise, local(raising("no such axis")))) is None
 
 
+def test_two_calls_that_ran_out_of_time_have_nothing_in_common(monkeypatch):
+    """On a busy machine any may."""
+    exercise, late = find("causal_mask"), Outcome("timeout", text="10")
+    known = {answer.id: answer for answer in misconceptions(exercise)}["no_mask_at_all"]
+    seen = examine(exercise, local(known.function))
+    assert explanation(seen).first is known
+    monkeypatch.setattr("autograde.bank.misconceptions", lambda _: (known,))
+    monkeypatch.setattr("autograde.diagnosis.suspects.recalled", lambda *args: late)
+    stalled = tuple(replace(record, outcome=late) for record in seen.records)
+    assert explanation(replace(seen, records=stalled)) is None
+
+
 def test_masks_are_not_put_together_from_two_mistakes():
     """True and False agree by chance; a dilated window is neither a window nor a stride."""
 
@@ -207,6 +226,8 @@ def test_relations(make, says):
         (lambda want: want * [[2.0], [3.0]], "Each row is a multiple"),
         (lambda want: np.add(want, [[2.0], [3.0]]), "Each row differs"),
         (lambda want: want * 1.004, "close to the expected one"),
+        (lambda want: two.softmax(want), "numbers of each row sum to 1"),
+        (lambda want: two.softmax(want, axis=0), "numbers of each column sum to 1"),
         (lambda want: np.add(want, [[0.1, 0.2, 0.2], [0.1, 0.1, 0.7]]), "is too large"),
         (lambda want: np.add(want, [[0.1, 0.2, -0.2], [0.1, 0.1, 0.7]]), ""),
     ],
@@ -220,6 +241,37 @@ def test_a_relation_holds_for_every_result_or_is_not_said():
     assert relation([(-ROWS, ROWS), (2 * ROWS, ROWS)]) == ""
     assert relation([(-ROWS, ROWS), (-2 * ROWS, 2 * ROWS)]) != ""
     assert relation([(np.float64(3), np.float64(1))]) == ""  # any number is three times another
+
+
+def test_what_is_true_of_the_wrong_results_only_is_said_of_them_only():
+    wrong, right = [(0 * ROWS, ROWS), (0 * ROWS, 2 * ROWS)], [(ROWS, ROWS)]
+    assert relation(wrong) == "The result is 0 throughout."
+    assert relation(wrong, right) == "Where it is wrong, the result is 0 throughout."
+    assert relation(wrong, [(0 * ROWS, 0 * ROWS)]) == "The result is 0 throughout."
+
+
+def test_tiny_numbers_are_not_all_alike():
+    """Two numbers below the tolerance of large ones can be as different as any."""
+    tiny = 1e-310 * ROWS
+    assert rough_relation([(tiny[:, [1, 0, 2]], tiny)]) != ""
+    exercise, zeros = find("softmax"), Outcome("returned", 0 * ROWS)
+    records = tuple(
+        Record((scale * ROWS,), {}, zeros, two.softmax(scale * ROWS), "value")
+        for scale in (1e-310, 2e-310)
+    )
+    seen = Examination(exercise, (), records)
+    shown = Finding(records[0].args, {}, "", records[0].expected, 0 * ROWS)
+    assert "as it came in" not in observe(seen, shown)
+    echo = tuple(replace(r, outcome=Outcome("returned", r.args[0])) for r in records)
+    assert "`scores`, as it came in" in observe(replace(seen, records=echo), shown)
+
+
+def test_rows_that_are_normalised_though_they_are_others():
+    rows = np.array([[1.0, 2.0, 4.0, 9.0], [3.0, -5.0, 9.0, 2.0]])
+    normal = (rows - rows.mean(-1, keepdims=True)) / rows.std(-1, keepdims=True)
+    others = -normal[:, ::-1]
+    assert "mean 0 and variance 1" in rough_relation([(others, normal)])
+    assert "a factor and a number" in rough_relation([(rows, normal)])
 
 
 def test_ones_for_true_is_a_matter_of_dtype_alone():
@@ -239,6 +291,81 @@ def test_places():
     assert "first entry is always right" in where(
         [(np.array([1, 0, 0, 0]), np.array([1, 2, 3, 4]))]
     )
+
+
+# Rows of attention, and what is inside ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (
+            lambda out, keys: np.where(keys > 1, out + 1, out),
+            "right, those of queries that may see several",
+        ),
+        (lambda out, keys: np.where(keys > 0, out + 1, out), "see a single key, which gets all"),
+        (lambda out, keys: out + 1, "see no key"),
+        (lambda out, keys: np.where(keys == 0, out + 1, out), ""),
+    ],
+)
+def test_rows_are_wrong_by_the_number_of_keys(change, says):
+    exercise, wrong = find("multi_head_attention"), []
+    for allowed in (np.tri(3, k=-1, dtype=bool), np.tri(3, 4, dtype=bool), np.tri(3, 4, k=-1) > 0):
+        args = (ROWS, *[np.eye(3)] * 4, 1, allowed)
+        want = np.arange(9.0).reshape(3, 3)
+        got = change(want, allowed.sum(axis=-1, keepdims=True))
+        wrong.append((got, want, Record(args, {}, Outcome("returned", got), want, "value")))
+    said = by_keys(exercise, wrong)
+    assert (says in said) if says else (said == "")
+
+
+def heads_with(weights=three.masked_softmax, order=1):
+    def function(x, w_q, w_k, w_v, w_o, n_heads, allowed):
+        q, k, v = (five.split_heads(x @ w, n_heads) for w in (w_q, w_k, w_v))
+        scores = q @ turned(k) / np.sqrt(q.shape[-1])
+        out = weights(scores, allowed[..., None, :, :]) @ v
+        return five.merge_heads(out[..., ::order, :, :]) @ w_o
+
+    return function
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (
+            heads_with(order=-1),
+            "In the outputs of the heads, before `w_o`, where they can be worked",
+        ),
+        (
+            heads_with(lambda s, a: three.masked_softmax(s / 3, a)),
+            "right weights if all scores were multiplied by 0.3333",
+        ),
+        (heads_with(lambda s, a: three.masked_softmax(s, a) ** 2), "square of the expected one"),
+    ],
+)
+def test_what_is_inside_is_worked_back_from_the_results(wrong, says):
+    named, text = told("multi_head_attention", wrong)
+    assert named == ""
+    assert says in text
+
+
+def test_the_weights_worked_back_are_those_of_the_function():
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(2, 3, 6)), rng.normal(size=(4, 6, 6))
+    args, allowed = (x, *w, 2), np.tri(3, dtype=bool)
+    out = five.multi_head_attention(*args, allowed)
+    record = Record((*args, allowed), {}, Outcome("returned", out + 1), out, "value")
+    found = inside(find("multi_head_attention"), [record])
+    assert WEIGHTS not in found  # what is wrong is no mean of values, so that no weights made it
+    got = five.multi_head_attention(*args, np.ones((3, 3), dtype=bool))
+    found = inside(
+        find("multi_head_attention"), [replace(record, outcome=Outcome("returned", got))]
+    )
+    ((got, want, _),) = found[WEIGHTS]
+    q, k = (five.split_heads(x @ w[i], 2) for i in (0, 1))
+    _, weights = three.masked_attention(q, k, k, allowed)
+    np.testing.assert_allclose(want, weights, atol=1e-6)
+    assert (got[..., 0, 1] > 0).all()
 
 
 # An argument or a length -----------------------------------------------------------------

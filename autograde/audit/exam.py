@@ -23,11 +23,12 @@ from autograde.calls import call
 from autograde.checking import CHECK_SEEDS, GRADE_SEEDS
 from autograde.examination import Record, examine, local
 from autograde.exercise import Exercise, find
-from autograde.report import call_text, report
+from autograde.report import Report, call_text, report
 from autograde.values import is_tensor, same, size
 
 SITTINGS = (CHECK_SEEDS, GRADE_SEEDS)  # as a student checks, and as a grader grades
 FURTHER = tuple(range(1000, 1016))  # seeds of inputs that no check has used
+TRIES = 3  # of a right answer that runs out of time, as any may on a busy machine
 CHANGES = 3  # of each such input, to search beyond what the claims try
 PATIENCE = 10.0  # seconds that the search for one mutant may take
 ACCEPTED = tomllib.loads(Path(__file__).with_name("accepted.toml").read_text())["accepted"]
@@ -83,7 +84,10 @@ def sit(name: str, answer_id: str) -> Sat:
     """Put an answer of the banks to the checks of its exercise."""
     exercise, answer, right = _answer(name, answer_id)
     start = time.perf_counter()
-    found = [report(examine(exercise, local(answer.function), seeds)) for seeds in SITTINGS]
+    for _ in range(TRIES if right else 1):
+        found = [report(examine(exercise, local(answer.function), seeds)) for seeds in SITTINGS]
+        if not any(_out_of_time(each) for each in found):
+            break
     names = {f.misconception.id if f.misconception else "" for f in found}
     last = found[-1].examination
     return Sat(
@@ -97,6 +101,10 @@ def sit(name: str, answer_id: str) -> Sat:
         failed=tuple(r.claim.name for r in last.results if r.reached and not r.holds),
         seconds=time.perf_counter() - start,
     )
+
+
+def _out_of_time(found: Report) -> bool:
+    return any(record.outcome.how == "timeout" for record in found.examination.records)
 
 
 def _answer(name: str, answer_id: str) -> tuple[Exercise, Answer, bool]:
@@ -156,8 +164,13 @@ def _accepted(mutant: Mutant, exercise: Exercise) -> str:
 
 
 def agrees(exercise: Exercise, function: Callable, record: Record) -> bool:
-    """Does a function do on this input what the reference does, up to rounding?"""
-    seen = call(function, record.args, record.kwargs)
+    """Does a function do on this input what the reference does, up to rounding?
+
+    A call that ran out of time tells nothing: on a busy machine any may.
+    """
+    seen = call(function, record.args, record.kwargs, exercise.seconds)
+    if seen.how == "timeout":
+        return True
     alike = partial(same, exact_dtype=exercise.exact_dtype, rtol=exercise.rtol, atol=exercise.atol)
     return (
         seen.returned
@@ -197,7 +210,11 @@ def _changed(value: Any, rng: np.random.Generator) -> Any:
     if isinstance(value, np.ndarray) and value.dtype == bool:
         return value ^ (rng.random(value.shape) < 0.2)
     numbers = value.detach() if is_tensor(value) else value
-    floats = numbers.is_floating_point() if is_tensor(value) else _kind(value) == "f"
+    floats = (
+        numbers.is_floating_point() and numbers.numel() > 0
+        if is_tensor(value)
+        else _kind(value) == "f"
+    )
     if not floats or not -np.inf < float(numbers.min()) < 0 or float(numbers.max()) == np.inf:
         return deepcopy(value)
     scale = float(rng.choice([-1.0, 0.01, 3.0, 30.0]))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 from autograde.audit.exam import Sat, Tried, sit, try_mutants
+from autograde.audit.mutants import helpers
 from autograde.bank import correct_variants, misconceptions
 from autograde.checking import CHECK_SEEDS
 from autograde.examination import examine, local
@@ -82,12 +86,14 @@ class Findings:
                 "named": sum(s.well for s in self.wrong),
             },
             "right": {"all": len(self.right), "accepted": sum(s.passed for s in self.right)},
+            "banks": banks(self.exercise),
             "claims": self.claims(),
             "check_seconds": round(self.seconds, 3),
             "faults": list(self.faults()),
         }
         if self.tried:
             data["mutants"] = {
+                "checks": checks(self.exercise),
                 "all": len(self.tried),
                 "killed": sum(bool(t.killed_by) for t in self.tried),
                 "survived": len(self.survivors),
@@ -101,6 +107,22 @@ class Findings:
         return data
 
 
+def banks(exercise: Exercise) -> str:
+    """A hash of the names of all answers in the banks: which ones have sat the exam?"""
+    return _hash(answer.id for answer in misconceptions(exercise) + correct_variants(exercise))
+
+
+def checks(exercise: Exercise) -> str:
+    """A hash of the reference and of its claims: what are the figures of its mutants about?"""
+    functions = [exercise.reference, *helpers(exercise.reference)]
+    functions += [claim.body for claim in exercise.claims]
+    return _hash(map(inspect.getsource, functions))
+
+
+def _hash(texts: Iterable[str]) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+
+
 def audit(
     exercises: Iterable[Exercise],
     jobs: int | None = None,
@@ -108,6 +130,7 @@ def audit(
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> list[Findings]:
     """Put the banks and the mutants of these exercises to their checks, in `jobs` processes."""
+    import_module("torch._dynamo")  # late, in a timed call, the import could be cut off halfway
     found = {exercise.name: Findings(exercise) for exercise in exercises}
     with ProcessPoolExecutor(jobs or os.cpu_count()) as pool:
         tasks: list[Future] = []

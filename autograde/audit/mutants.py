@@ -55,7 +55,7 @@ class Mutant:
 def mutants(reference: Callable) -> Iterator[Mutant]:
     """All mutants of a function of a module, and of the helpers with a leading underscore
     that it calls there; no two have the same code."""
-    parts = {part.__name__: part for part in [reference, *_helpers(reference)]}
+    parts = {part.__name__: part for part in [reference, *helpers(reference)]}
     sources = {name: textwrap.dedent(inspect.getsource(part)) for name, part in parts.items()}
     for name, source in sources.items():
         seen = {source}
@@ -70,7 +70,7 @@ def mutants(reference: Callable) -> Iterator[Mutant]:
                 yield Mutant(made, *_changed_line(source, code))
 
 
-def _helpers(function: Callable) -> list[Callable]:
+def helpers(function: Callable) -> list[Callable]:
     """The private functions of its module that a function calls, and those that they call."""
     module, found, todo = vars(sys.modules[function.__module__]), {}, [function]
     while todo:

@@ -154,7 +154,14 @@ def _(probe, rng):
     probe.equals(x, *small_projections(2), 2, everything)
     small = np.array([[1.0, 0, 1, 0], [0, 1, 0, 1], [1, 1, 0, 0]])
     probe.equals(small, *small_projections(4), 2, np.ones((3, 3), dtype=bool))
-    for seq, d_model, n_heads in ((2, 4, 2), (3, 6, 2), (3, 6, 3), (4, 8, 8), (5, 12, 3)):
+    for seq, d_model, n_heads in (
+        (2, 4, 2),
+        (3, 6, 2),
+        (3, 6, 3),
+        (3, 8, 2),
+        (4, 8, 8),
+        (5, 12, 3),
+    ):
         for dtype in (np.float64, np.float32):
             arrays = tokens(rng, seq, d_model, dtype=dtype), *projections(rng, d_model, dtype)
             probe.equals(*arrays, n_heads, np.ones((seq, seq), dtype=bool))
@@ -164,7 +171,7 @@ def _(probe, rng):
 def _(probe, rng):
     x = np.array([[1.0, 0.0], [0.0, 2.0]])
     probe.equals(x, *small_projections(2), 2, np.tri(2, dtype=bool))
-    for seq, d_model, n_heads in ((3, 4, 2), (4, 6, 3), (5, 8, 2)):
+    for seq, d_model, n_heads in ((3, 4, 2), (3, 8, 2), (4, 6, 3), (5, 8, 2)):
         arrays = tokens(rng, seq, d_model), *projections(rng, d_model)
         probe.equals(*arrays, n_heads, np.tri(seq, dtype=bool))
         probe.equals(*arrays, n_heads, some_mask(rng, seq, seq))

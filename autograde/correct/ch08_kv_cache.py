@@ -108,7 +108,7 @@ def nucleus_from_the_tail(logits, temperature=1.0, top_k=None, top_p=None):
 @right("next_token_distribution")
 def distribution_by_logarithms(logits, temperature=1.0, top_k=None, top_p=None):
     order = np.argsort(-logits, kind="stable")
-    z = np.float64(logits)[order] / (temperature if temperature > 0 else 1)
+    z = np.asarray(logits, np.float64)[order] / (temperature if temperature > 0 else 1)
     if temperature == 0:
         top_k = 1
     z = np.where(np.arange(len(z)) < (top_k or len(z)), z, -np.inf)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from autograde.diagnosis.arguments import get, known_arguments, leaves, lists, name_of
 from autograde.examination import Examination, Record
 from autograde.exercise import Exercise
-from autograde.other_input import known_arguments, leaves, name_of
 from autograde.specimens import Specimen
 from autograde.values import is_tensor, plain
 
@@ -114,6 +114,9 @@ def _longest(known: dict[str, Any]) -> int:
 
 
 def _special(known: dict[str, Any]) -> Iterator[str]:
+    for path in lists(known):
+        if len(get(known, path)) > 1:
+            yield f"{name_of(path)} of more than one entry"
     values = {name_of(path): value for path, value in leaves(known)}
     for name, value in values.items():
         if value is None:

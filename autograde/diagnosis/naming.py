@@ -7,26 +7,23 @@ enough to drop it.
 
 from __future__ import annotations
 
+import io
 import pickle
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from autograde import bank
-from autograde.calls import Outcome, call
+from autograde.diagnosis.other_input import mistaken_on_other_input
+from autograde.diagnosis.suspects import Item, Suspect, equal, parts_of
 from autograde.examination import Examination, Record
 from autograde.exercise import Exercise
-from autograde.other_input import has_fractions, mistaken_on_other_input
-from autograde.values import differing, same, size
+from autograde.values import differing, is_tensor, numbers_of, size
 
 WORST_FIRST = ("value", "changed", "hungry", "warned")
 FIRST_LOOK = 12  # failed inputs that decide whether a mistake is worth a closer look
 EACH = 2  # inputs that each of two mistakes must explain where the other does not show
-Item = tuple[int, int]  # (number of the record, part of its result)
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ def explanation(examination: Examination) -> Explanation | None:
     records.sort(key=lambda r: (r.fault != worst, r.limit is not None, size(r.args)))
     exercise, known = examination.exercise, bank.misconceptions(examination.exercise)
     failed = _failed(records, worst, exercise)
-    suspects = [_Suspect(answer, exercise, records, worst) for answer in known]
+    suspects = [Suspect(answer, exercise, records, worst) for answer in known]
     found = _alone(suspects, failed) or _together(suspects, failed)
     first, *more = dict.fromkeys(bank.canonical(exercise, answer) for answer in found) or [None]
     if first:
@@ -69,7 +66,7 @@ def explanation(examination: Examination) -> Explanation | None:
     return other and Explanation(bank.canonical(exercise, other[0]), other[1])
 
 
-def _alone(suspects: list[_Suspect], failed: set[Item]) -> list[bank.Answer]:
+def _alone(suspects: list[Suspect], failed: set[Item]) -> list[bank.Answer]:
     best, most = [], max(len(failed) / 2, 1)
     many = len({number for number, _ in failed})
     for suspect in suspects:
@@ -82,7 +79,7 @@ def _alone(suspects: list[_Suspect], failed: set[Item]) -> list[bank.Answer]:
     return best
 
 
-def _together(suspects: list[_Suspect], failed: set[Item]) -> list[bank.Answer]:
+def _together(suspects: list[Suspect], failed: set[Item]) -> list[bank.Answer]:
     """Two of which each explains what the other leaves; where both show, each must be seen in
     those numbers that the other leaves alone."""
     if len({number for number, _ in failed}) < 2 * EACH:
@@ -109,10 +106,10 @@ def _together(suspects: list[_Suspect], failed: set[Item]) -> list[bank.Answer]:
     return best
 
 
-def _mixed(a: _Suspect, b: _Suspect, item: Item) -> bool:
+def _mixed(a: Suspect, b: Suspect, item: Item) -> bool:
     """Where both show, is every number wrong in the way of the one that alone changes it?"""
     record = a.records[item[0]]
-    seen, want = _parts(record.outcome, record)[item[1]]
+    seen, want = parts_of(record.outcome, record)[item[1]]
     one, other = a.values.get(item), b.values.get(item)
     arrays = [np.asarray(value) for value in (seen, want, one, other)]
     if any(x.shape != arrays[0].shape or x.dtype.kind not in "biuf" for x in arrays):
@@ -125,7 +122,21 @@ def _mixed(a: _Suspect, b: _Suspect, item: Item) -> bool:
 
 def _distinct(records: tuple[Record, ...]) -> list[Record]:
     """Each input and its outcome once: many are tried with every seed."""
-    return list({pickle.dumps((r.args, r.kwargs, r.outcome)): r for r in records}.values())
+    return list({_bytes((r.args, r.kwargs, r.outcome)): r for r in records}.values())
+
+
+def _bytes(value: object) -> bytes:
+    """`pickle.dumps`, much quicker for tensors: they go in as NumPy's arrays."""
+    file = io.BytesIO()
+    _Pickler(file).dump(value)
+    return file.getvalue()
+
+
+class _Pickler(pickle.Pickler):
+    def reducer_override(self, value: object) -> object:
+        if is_tensor(value):
+            return numbers_of, (numbers_of(value), str(value.dtype))
+        return NotImplemented
 
 
 def _failed(records: list[Record], worst: str, exercise: Exercise) -> set[Item]:
@@ -134,102 +145,6 @@ def _failed(records: list[Record], worst: str, exercise: Exercise) -> set[Item]:
         (number, part)
         for number, record in enumerate(records)
         if record.fault == worst
-        for part, (got, want) in enumerate(_parts(record.outcome, record))
-        if worst != "value" or not (record.outcome.returned and _agree(exercise, got, want))
+        for part, (got, want) in enumerate(parts_of(record.outcome, record))
+        if worst != "value" or not (record.outcome.returned and equal(exercise, got, want))
     }
-
-
-def _parts(outcome: Outcome, record: Record) -> list[tuple]:
-    """(got, expected) of each part of a tuple; of the whole, where they do not correspond."""
-    got, want = outcome.value, record.expected
-    fits = outcome.returned and isinstance(got, tuple) and isinstance(want, tuple)
-    if fits and len(got) == len(want):
-        return list(zip(got, want, strict=True))
-    return [(got, want)]
-
-
-def _agree(exercise: Exercise, got, want) -> bool:
-    return same(got, want, exercise.exact_dtype, exercise.rtol, exercise.atol)
-
-
-class _Suspect:
-    """A misconception, and how far it agrees with what was seen.
-
-    shows: where it differs from the reference. explained: where what was seen is what it does.
-    contradicted: where it is not. values: what it gives there.
-    """
-
-    def __init__(self, answer: bank.Answer, exercise: Exercise, records: list[Record], worst: str):
-        self.answer, self.exercise, self.records = answer, exercise, records
-        self.worst, self.looked = worst, 0
-        self.shows, self.explained, self.contradicted = set(), set(), set()
-        self.values: dict[Item, Any] = {}
-
-    @property
-    def shown_in(self) -> set[int]:
-        return {number for number, _ in self.shows}
-
-    @property
-    def inputs(self) -> set[int]:
-        """Those with a result that it explains and that nobody gives by chance: of fractions."""
-        return {item[0] for item in self.explained if has_fractions(self.values[item])}
-
-    def look(self, upto: int | None = None, stop: bool = False) -> None:
-        """Compare further records; stop: at the first that contradicts."""
-        for number in range(self.looked, len(self.records[:upto])):
-            if stop and self.contradicted:
-                return
-            self.looked = number + 1
-            for part, fault, alike, value in self._compared(self.records[number]):
-                item = number, part
-                self.shows.add(item)
-                self.values[item] = value
-                if alike is False:
-                    self.contradicted.add(item)
-                elif alike and fault == self.worst:
-                    self.explained.add(item)
-
-    def _compared(self, record: Record) -> Iterator[tuple[int, str, bool | None, Any]]:
-        """(part, fault, does what was seen look like it?, value) of each part in which it shows.
-
-        None: both raised an error of one kind, with other words: no sign either way.
-        """
-        exercise, seen = self.exercise, record.outcome
-        agree = partial(_agree, exercise)
-        theirs = call(self.answer.function, record.args, record.kwargs, measured=_limited(record))
-        unknown = "cut off" in (theirs.how, seen.how)  # only the memory can be compared
-        right = unknown or (theirs.returned and agree(theirs.value, record.expected))
-        if right:
-            fault = exercise.side_effect(theirs, record.limit)
-            if fault:
-                alike = _side_effect_alike(record, theirs, fault)
-                for part, _ in enumerate(_parts(seen, record)):
-                    yield part, fault, alike, None
-        elif not (theirs.returned and seen.returned):
-            alike = seen.how == theirs.how and seen.value == theirs.value
-            alike = alike and (True if seen.text == theirs.text else None)
-            for part, _ in enumerate(_parts(seen, record)):
-                yield part, "value", alike, None
-        else:
-            yield from _values_compared(_parts(seen, record), _parts(theirs, record), agree)
-
-
-def _values_compared(
-    seen: list[tuple], theirs: list[tuple], agree: Callable
-) -> Iterator[tuple[int, str, bool, Any]]:
-    if len(seen) != len(theirs):
-        yield from ((part, "value", False, None) for part, _ in enumerate(seen))
-        return
-    for part, ((got, _), (other, want)) in enumerate(zip(seen, theirs, strict=True)):
-        if not agree(other, want):
-            yield part, "value", agree(got, other), other
-
-
-def _limited(record: Record) -> bool:
-    return record.limit is not None
-
-
-def _side_effect_alike(record: Record, theirs: Outcome, fault: str) -> bool:
-    if fault == "hungry":
-        return record.outcome.exceeds(record.limit)
-    return getattr(record.outcome, fault) == getattr(theirs, fault)

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from autograde.diagnosis.arguments import known_arguments, leaves, name_of
+from autograde.diagnosis.pairs import agree
+from autograde.diagnosis.relations import ratio
 from autograde.examination import Record
 from autograde.exercise import Exercise
-from autograde.other_input import known_arguments, leaves, name_of
-from autograde.relations import agree, ratio
 from autograde.values import is_tensor, plain
 
 Wrong = tuple[Any, Any, Record]  # (got, expected, where)

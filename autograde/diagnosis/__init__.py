@@ -1,0 +1,1 @@
+"""What a failed examination has to tell: the mistake that was made, or what is seen of it."""
