@@ -6,6 +6,9 @@ c = get_config()  # nbgrader provides it
 
 c.CourseDirectory.course_id = "no-peeking"
 
+# The gradebook is the file gradebook.db in this folder. Or a PostgreSQL server has it:
+# c.CourseDirectory.db_url = "postgresql://grader@db.example.org/spring"
+
 # solutions/ holds the exercises' source, exercises/ what students get. (`solution_directory`
 # is another thing: nbgrader's folder of graded sample solutions. It keeps its default.)
 c.CourseDirectory.source_directory = "solutions"

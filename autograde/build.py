@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from autograde.repository import Repository, repository_of
 from autograde.sheet import BuildError, at, notebook
 
 if TYPE_CHECKING:
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
     from traitlets.config import Config
 
 __all__ = ["BuildError", "build"]
+
+INSTALL = """\
+# Installs the course's package where it is missing, as on Colab. Then go on with the next cell.
+try:
+    import autograde
+except ImportError:
+"""
 
 
 def build(root: Path, chapters: list[str] | None = None) -> list[Path]:
@@ -41,14 +49,16 @@ def build(root: Path, chapters: list[str] | None = None) -> list[Path]:
     BuildError: then no notebook has been touched.
     """
     root = Path(root).resolve()
-    sources = _sources(root, chapters)
+    sources, repository = _sources(root, chapters), _repository(root)
     with tempfile.TemporaryDirectory(prefix="no-peeking-") as folder:
         work = Path(folder).resolve()
         for source in sources:
             with at(source.relative_to(root).as_posix()):
                 target = work / source.relative_to(root).with_suffix(".ipynb")
                 target.parent.mkdir(parents=True)
-                _write(notebook(source.read_text(encoding="utf-8"), source.parent.name), target)
+                made = notebook(source.read_text(encoding="utf-8"), source.parent.name)
+                _install(made, repository)
+                _write(made, target)
         _release(root, work, [source.parent.name for source in sources])
         return _replace(root, work)
 
@@ -70,6 +80,25 @@ def _sources(root: Path, names: list[str] | None) -> list[Path]:
     return sources
 
 
+def _repository(root: Path) -> Repository | None:
+    try:
+        return repository_of(root)
+    except ValueError as error:
+        raise BuildError(str(error)) from None
+
+
+def _install(made: NotebookNode, repository: Repository | None) -> None:
+    """Let a notebook that is opened elsewhere, as on Colab, get the course's package by itself."""
+    from nbformat.v4 import new_code_cell
+
+    if repository is None:
+        return
+    first = next(i for i, cell in enumerate(made.cells) if cell.cell_type == "code")
+    torch = "torch" if "import torch" in made.cells[first].source else ""
+    source = f'{INSTALL}    %pip install --quiet "{repository.requirement(torch)}"'
+    made.cells.insert(first, new_code_cell(source, id="install"))
+
+
 def _write(built: NotebookNode, path: Path) -> None:
     import nbformat
 
@@ -83,10 +112,17 @@ def _release(root: Path, work: Path, names: list[str]) -> None:
     from nbgrader.coursedir import CourseDirectory
     from nbgrader.utils import capture_log
 
+    from autograde.grading.accidents import GradingError, opened
+
     config = _config(root)
     course = CourseDirectory(config=config, root=str(root))
     course.db_url, course.root = str(course.db_url), str(work)  # the gradebook stays in root
     with scripts_on_path():
+        try:
+            with opened(course.db_url, course.course_id):
+                pass  # nbgrader's account of a database that is down has a hundred lines
+        except GradingError as error:
+            raise BuildError(str(error)) from None
         for name in names:
             course.assignment_id = name
             result = capture_log(GenerateAssignment(coursedir=course, config=config, force=True))

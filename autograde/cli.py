@@ -54,6 +54,12 @@ def _parser() -> argparse.ArgumentParser:
     grade.add_argument("--root", type=Path, default=Path("."), help="the course's folder")
     grade.add_argument("--force", action="store_true", help="grade again what is graded")
     grade.add_argument(
+        "--jobs", type=int, metavar="N", help="processes that grade (default: one a core)"
+    )
+    grade.add_argument(
+        "--scheduler", metavar="ADDRESS", help="grade on the workers of dask.distributed instead"
+    )
+    grade.add_argument(
         "--unsandboxed", action="store_true", help="let submissions do whatever you may do"
     )
     grade.set_defaults(run=_grade)
@@ -180,7 +186,8 @@ def _build(options: argparse.Namespace) -> int:
 
 
 def _grade(options: argparse.Namespace) -> int:
-    from autograde.grading.assignment import GradingError, grade_assignment
+    from autograde.grading.accidents import GradingError, said
+    from autograde.grading.assignment import grade_assignment
 
     try:
         results = grade_assignment(
@@ -189,25 +196,29 @@ def _grade(options: argparse.Namespace) -> int:
             options.only,
             options.force,
             sandboxed=False if options.unsandboxed else None,
+            jobs=options.jobs,
+            scheduler=options.scheduler,
         )
     except (GradingError, OSError) as error:
-        raise CannotRun(str(error)) from None
+        raise CannotRun(said(error, options.root)) from None
     _summary(results, options.root)
     return 0 if all(result.status == "graded" for result in results) else 1
 
 
 def _sample_class(options: argparse.Namespace) -> int:
+    from autograde.build import BuildError
+    from autograde.grading.accidents import GradingError, said
     from autograde.grading.assignment import grade_assignment
     from autograde.grading.doctor import why_no_sandbox
     from autograde.grading.sample_class import ASSIGNMENT, make_sample_class, surprises
 
-    try:
-        make_sample_class(options.root, options.into)
-    except FileExistsError as error:
-        raise CannotRun(str(error)) from None
     if reason := why_no_sandbox():
         print(f"The sample class, whose code is the course's own, runs without a sandbox: {reason}")
-    results = grade_assignment(ASSIGNMENT, options.into, sandboxed=not reason)
+    try:
+        make_sample_class(options.root, options.into)
+        results = grade_assignment(ASSIGNMENT, options.into, sandboxed=not reason)
+    except (BuildError, GradingError, OSError) as error:
+        raise CannotRun(said(error, options.into)) from None
     _summary(results, options.into)
     told = surprises(results)
     for sentence in told:

@@ -54,14 +54,14 @@ def _guarded(run: Any) -> Any:
 
     def guarded(options: argparse.Namespace) -> int:
         try:
-            from autograde.grading.course import GradingError
+            from autograde.grading.accidents import GradingError, said
             from autograde.grading.roster import BadRoster
         except ImportError as error:
             raise CannotRun(f"{error}; pip install -r requirements.txt has all it needs") from None
         try:
             return run(options)
         except (GradingError, BadRoster, OSError) as error:
-            raise CannotRun(str(error)) from None
+            raise CannotRun(said(error, options.root)) from None
 
     return guarded
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from bench.record import RESULTS, write
 
-CPU = ("decode", "memory", "train")
-NAMES = (*CPU, "gpu")
+CPU = ("decode", "memory", "train", "grading")
+NAMES = (*CPU, "gpu", "faults")
 
 
 def main(arguments: list[str]) -> int:

@@ -55,7 +55,8 @@ SHEET = textwrap.dedent(
 def copy_of_course(folder: Path) -> Path:
     for name in ("solutions", "exercises"):
         shutil.copytree(ROOT / name, folder / name)
-    shutil.copy(ROOT / "nbgrader_config.py", folder)
+    for name in ("nbgrader_config.py", "_config.yml"):  # which may name a repository
+        shutil.copy(ROOT / name, folder)
     return folder
 
 

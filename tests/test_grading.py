@@ -160,7 +160,7 @@ def test_there_is_a_line_of_progress_for_each(graded):
 
 def test_a_second_run_grades_nothing_again(graded, monkeypatch):
     folder, results, _ = graded
-    monkeypatch.setattr(assignment, "grade_submission", None)
+    monkeypatch.setattr(assignment, "graded", None)
     before = (folder / "grades.csv").read_bytes()
     again = grade_assignment(ASSIGNMENT, folder, progress=lambda line: None)
     assert all(result.kept for result in again)

@@ -51,7 +51,10 @@ def foreseen(
 
 
 class Ahead:
-    """Answers requests in order, from those that were sent ahead as long as they agree."""
+    """Answers requests in order, from those that were sent ahead as long as they agree.
+
+    A claim that breaks leaves out what else it would have asked; then those are passed over.
+    """
 
     def __init__(
         self, send: Callable[[list[str], float], list[Outcome]], requests: tuple[str, ...]
@@ -60,12 +63,17 @@ class Ahead:
         self.answered: deque[tuple[str, Outcome]] = deque()
 
     def __call__(self, request: str, seconds: float) -> Outcome:
-        if not self.answered and self.coming and self.coming[0] == request:
+        if not any(known == request for known, _ in self.answered):
+            if request not in self.coming:
+                return self.send([request], seconds)[0]
+            self.answered.clear()
+            while self.coming[0] != request:
+                self.coming.popleft()
             self._send(seconds)
-        if self.answered and self.answered[0][0] == request:
-            return self.answered.popleft()[1]
-        self.answered.clear()
-        self.coming.clear()
+        while self.answered:
+            known, outcome = self.answered.popleft()
+            if known == request:
+                return outcome
         return self.send([request], seconds)[0]
 
     def _send(self, seconds: float) -> None:

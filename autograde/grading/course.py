@@ -10,11 +10,11 @@ from pathlib import Path
 
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.coursedir import CourseDirectory
-from sqlalchemy.exc import DatabaseError
 from traitlets.config import ConfigFileNotFound, PyFileConfigLoader
 
 from autograde.build import BuildError, build
 from autograde.exercise import chapters
+from autograde.grading.accidents import GradingError, opened, shown
 from autograde.grading.staging import Submission
 
 try:
@@ -22,12 +22,9 @@ try:
 except ImportError:  # Windows, where nothing keeps a second run out
     fcntl = None
 
-LOCKED = (
-    "the gradebook is locked by another program, such as a second grading run or an open "
-    "formgrader; close it and run this again: what has been graded is kept"
-)
 # All modules that no verdict depends on: a change of any other means grading again.
 ASIDE = {
+    "accidents",
     "archives",
     "build",
     "classpage",
@@ -48,10 +45,6 @@ ASIDE = {
     "standing",
     "whose",
 }
-
-
-class GradingError(Exception):
-    """What kept the class from being graded, where, and what to do about it."""
 
 
 class Course:
@@ -81,18 +74,17 @@ class Course:
     def folder(self, step: str) -> Path:
         return self.root / getattr(self.directory, f"{step}_directory")
 
+    @property
+    def database(self) -> str:
+        """The gradebook's URL, without the password in it."""
+        return shown(str(self.directory.db_url))
+
     @contextlib.contextmanager
     def gradebook(self) -> Iterator[Gradebook]:
-        try:
-            with Gradebook(self.directory.db_url, self.directory.course_id) as gradebook:
-                yield gradebook
-        except DatabaseError as error:
-            if "locked" in str(error):
-                raise GradingError(LOCKED) from None
-            raise GradingError(
-                f"the gradebook {self.directory.db_url} cannot be used: {error.orig}; "
-                "if it is damaged, move it away, and run `autograde build` for a new one"
-            ) from None
+        """The gradebook, open. `GradingError` says what keeps it from being used."""
+        url = str(self.directory.db_url)
+        with opened(url, self.directory.course_id, self.root) as gradebook:
+            yield gradebook
 
     def register(self, assignment: str) -> None:
         """See to it that the gradebook knows the assignment."""
@@ -119,7 +111,8 @@ class Course:
         for section in ("Judge", "Execute", "SandboxProvisioner"):
             total.update(repr(sorted(self.config.get(section, {}).items())).encode())
         here = Path(__file__).parents[1]
-        modules = sorted([*here.glob("*.py"), *here.glob("grading/**/*.py")])
+        parts = ("*.py", "diagnosis/*.py", "grading/**/*.py")
+        modules = sorted(path for part in parts for path in here.glob(part))
         modules.append(here / "claims/shared.py")
         modules = [path for path in modules if path.stem not in ASIDE]
         if assignment in chapters():

@@ -12,6 +12,8 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
+from autograde.grading.accidents import AGAIN, GradingError
+
 FIRST, LAST = (
     ("student", "assignment", "points", "max_points"),
     ("status", "note", "misconceptions"),
@@ -87,18 +89,29 @@ def _number(value: float | None) -> str:
 
 
 def _rows(path: Path) -> Iterable[dict[str, str]]:
-    if not path.is_file():
+    try:
+        rows = csv.DictReader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline=""))
+        known = {"student", "assignment"} <= set(rows.fieldnames or ())
+        found = [{k: v for k, v in row.items() if k and v} for row in rows]
+    except FileNotFoundError:
         return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return [{k: v for k, v in row.items() if k and v} for row in csv.DictReader(file)]
+    except (UnicodeError, csv.Error):
+        known = False
+    if not known:  # another program saved it in its own way: its rows are not to be lost
+        raise GradingError(f"{path} is not as it was written; move it away, and {AGAIN}")
+    return found
 
 
 def write_whole(path: Path, text: str) -> None:
     """The file is the old one or the new one, never half."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.tmp")
-    beside.write_text(text, encoding="utf-8", errors="backslashreplace")
-    os.replace(beside, path)
+    try:
+        beside.write_text(text, encoding="utf-8", errors="backslashreplace")
+        os.replace(beside, path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def remember(path: Path, key: str, result: Result) -> None:

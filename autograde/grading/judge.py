@@ -27,7 +27,7 @@ from autograde.examination import examine
 from autograde.exercise import Exercise, find
 from autograde.grading.batch import Ahead, foreseen
 from autograde.grading.doctor import why_no_sandbox
-from autograde.grading.kernel import Kernel
+from autograde.grading.kernel import Kernel, KernelUnavailable
 from autograde.grading.outputs import TEXT, Outputs, failure
 from autograde.grading.sandbox import SandboxUnavailable
 from autograde.grading.staging import linked
@@ -135,6 +135,8 @@ class Judge(Execute):
             exec(code, {"__builtins__": builtins}, Names(self._own(reports)))
         except OutOfPatience:
             problem = self._too_late()
+        except (OSError, KernelUnavailable, SandboxUnavailable):
+            raise  # this machine is at fault, not the submission
         except (Exception, SystemExit) as error:
             problem = f"the test cell could not be run ({type(error).__name__}: {error})"
         if not reports and not problem:

@@ -17,8 +17,10 @@ from typing import Any, ClassVar
 
 import bleach
 from bleach.css_sanitizer import CSSSanitizer
-from jinja2 import BytecodeCache, pass_context
-from nbconvert.exporters import HTMLExporter
+from jinja2 import pass_context
+from nbconvert.exporters import HTMLExporter, TemplateExporter
+from nbconvert.filters import Highlight2HTML
+from nbconvert.filters.widgetsdatatypefilter import WidgetsDataTypeFilter
 from nbformat.v4 import new_notebook
 
 TAGS = """
@@ -34,6 +36,7 @@ STYLES = """
     vertical-align white-space width
 """
 LONGEST, TAGGED = 300_000, 5_000  # characters, and tags, of an output or a cell that is rendered
+WITHOUT_TEXT = re.compile(r"<img\b(?![^>]*\salt\s*=)")
 PICTURE = re.compile(r"data:image/(png|jpeg|gif);base64,[A-Za-z0-9+/=\s]*")
 
 
@@ -96,37 +99,43 @@ def _exporter() -> HTMLExporter:
     return HTMLExporter()
 
 
-class Compiled(BytecodeCache):
-    """Templates that were compiled before: nbgrader makes a new exporter for each student."""
-
-    known: ClassVar[dict[str, bytes]] = {}
-
-    def load_bytecode(self, bucket: Any) -> None:
-        if bucket.key in self.known:
-            bucket.bytecode_from_string(self.known[bucket.key])
-
-    def dump_bytecode(self, bucket: Any) -> None:
-        self.known[bucket.key] = bucket.bytecode_to_string()
-
-
 class FeedbackPage(HTMLExporter):
-    """A page that runs the scripts of its template and no others."""
+    """A page that runs the scripts of its template and no others.
+
+    nbgrader makes a new exporter for each student; what they need of templates is made once.
+    """
 
     policies: ClassVar[dict[str, str]] = {}
+    environments: ClassVar[dict[tuple[str, ...], Any]] = {}
 
     def _create_environment(self) -> Any:
-        environment = super()._create_environment()
-        environment.bytecode_cache = Compiled()
+        key = tuple(self.template_paths)
+        if key not in self.environments:
+            self.environments[key] = super()._create_environment()
+        environment = self.environments[key]
+        for name, made in (*self.default_filters(), *(self.filters or {}).items()):
+            self._register_filter(environment, name, made)
         return environment
 
     def from_notebook_node(self, nb: Any, resources: Any = None, **kw: Any) -> tuple[str, Any]:
         if self.template_name not in self.policies:
-            empty, _ = super().from_notebook_node(new_notebook(), deepcopy(resources), **kw)
+            empty, _ = self._page(new_notebook(), deepcopy(resources), **kw)
             self.policies[self.template_name] = policy(empty)
-        html, resources = super().from_notebook_node(nb, resources, **kw)
+        html, resources = self._page(nb, resources, **kw)
         content = self.policies[self.template_name]
         tag = f'<meta http-equiv="Content-Security-Policy" content="{content}">'
         return html.replace("<head>", f"<head>\n{tag}", 1), resources
+
+    def _page(self, nb: Any, resources: Any, **kw: Any) -> tuple[str, Any]:
+        """As `HTMLExporter` makes it, but without parsing all of it for its pictures' sake."""
+        resources = self._init_resources(resources)
+        shown = WidgetsDataTypeFilter(
+            notebook_metadata=self._nb_metadata, parent=self, resources=resources
+        )
+        self.register_filter("highlight_code", Highlight2HTML(pygments_lexer="python", parent=self))
+        self.register_filter("filter_data_type", shown)
+        html, resources = TemplateExporter.from_notebook_node(self, nb, resources, **kw)
+        return WITHOUT_TEXT.sub(r'<img alt="A picture that this cell shows"', html), resources
 
 
 def policy(html: str) -> str:

@@ -57,6 +57,7 @@ def configure(c: Config) -> None:
         "nbgrader.preprocessors.AssignLatePenalties",
         "nbgrader.preprocessors.CheckCellMetadata",
     ]
+    c.Exporter.optimistic_validation = True  # once, when all steps are done, not after each
     c.HTMLExporter.filters = {"markdown2html": "autograde.grading.page.markdown"}
     c.GenerateFeedback.exporter_class = "autograde.grading.page.FeedbackPage"
     c.GenerateFeedback.preprocessors = [

@@ -81,8 +81,8 @@ def class_standing(course: Course, assignment: str) -> ClassStanding:
             found = gradebook.find_assignment(assignment)
         except MissingEntry:
             raise GradingError(
-                f"the gradebook {url} does not know {assignment}; is this the course's folder? "
-                f"If so: `autograde grade {assignment}`"
+                f"the gradebook {course.database} does not know {assignment}; is this the "
+                f"course's folder? If so: `autograde grade {assignment}`"
             ) from None
         students = {each.student: each for each in _graded(course, found)}
         students = {
