@@ -4,12 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONWARNINGS ?= ignore::DeprecationWarning
+# Where Pyodide and MathJax lie; without such a folder they are downloaded (web/vendor.toml).
+export VENDOR ?= $(abspath $(firstword $(wildcard vendor ../shared/vendor)))
 BOOK := jupyter-book build -W -n --keep-going .
 
-.PHONY: all test test-answers test-rest bench bench-gpu serve lab book notebooks sample format clean
+.PHONY: shots lighthouse vendor-files lite pdf picture all test test-answers test-browser test-rest bench bench-gpu serve lab book notebooks sample format clean
 .DEFAULT_GOAL := all
 
-all: notebooks book sample
+all: notebooks lite book sample
 	@echo
 	@echo "The book:           _build/html/index.html   (make serve)"
 	@echo "The exercises:      exercises/               (make lab)"
@@ -26,30 +28,47 @@ notebooks: $(VENV)/.ready
 	autograde build
 
 # The pages' results are kept; what the pages run has changed, so forget them.
-_build/.executed: requirements.txt $(wildcard autograde/*.py autograde/reference/*.py autograde/figures/*.py autograde/decoder/*.py book/*.toml bench/results/*.json)
+_build/.executed: requirements.txt $(wildcard autograde/*.py autograde/reference/*.py autograde/figures/*.py autograde/decoder/*.py book/*.toml book/*.json bench/results/*.json)
 	rm -rf _build/.jupyter_cache _build/.doctrees
 	@mkdir -p _build && touch $@
 
-book: $(VENV)/.ready _build/.executed
+book: $(VENV)/.ready _build/.executed vendor-files
 	$(BOOK)
+
+# The book can do without them.
+vendor-files: $(VENV)/.ready
+	python -m web.vendor || [ $$? -eq 1 ]
+
+# JupyterLite with the exercises, which the next build of the book takes into the site.
+lite: $(VENV)/.ready notebooks vendor-files
+	python -m web.lite || [ $$? -eq 1 ]
+
+pdf: book
+	python -m web.pdf
+
+# The picture in README.md, of the book as it is now.
+picture: book
+	python -m web.picture
 
 sample: $(VENV)/.ready notebooks
 	autograde sample-class
 
 # Two at once share the cores.
 test: export OMP_NUM_THREADS ?= 1
-test: $(VENV)/.ready _build/.executed
+test: $(VENV)/.ready _build/.executed vendor-files
 	ruff format --check .
 	ruff check .
-	$(MAKE) -j2 test-answers test-rest
+	$(MAKE) -j2 test-browser test-rest
 
-# The exam of all wrong and right answers takes as long as everything else together.
-test-answers:
+# The exam of all wrong and right answers, here and in the browser, takes as long as all the rest.
+test-answers: $(VENV)/.ready
 	pytest tests/test_bank.py
 
-test-rest:
-	pytest --ignore=tests/test_bank.py
-	$(BOOK)
+test-browser: test-answers book
+	pytest tests/test_browser.py
+
+test-rest: book
+	pytest --ignore=tests/test_bank.py --ignore=tests/test_browser.py
 
 # Measurements on the CPU, to bench/results/. For one of them alone: python -m bench decode
 bench: $(VENV)/.ready
@@ -60,8 +79,15 @@ bench-gpu: $(VENV)/.ready
 	$(BIN)/python -m bench gpu
 
 serve: book
-	@echo "Reading at http://127.0.0.1:8000, Ctrl-C to stop"
-	$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html 8000
+	python -m web.serve
+
+# Every page, desktop and phone, light and dark, to look at: _build/shots/index.html
+shots: book
+	python -m web.shots
+
+# Speed, accessibility and best practices of every chapter, as a phone sees it. On an idle machine.
+lighthouse: book
+	python -m web.lighthouse
 
 lab: $(VENV)/.ready
 	jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) exercises

@@ -1,0 +1,67 @@
+"""Screenshots of every page in four forms, to look at: `make shots` writes _build/shots/index.html.
+
+python -m web.shots [PAGE ...]
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from web.browse import FORMS, browser, pages
+from web.serve import SITE, serving
+
+INTO = Path("_build/shots")
+STRIP = 3000  # pixels; a taller picture is cut, or its letters could not be read
+
+
+def shoot(page, address: str, form: str, name: str) -> list[str]:
+    """The page from top to bottom, in strips; gives their file names."""
+    page.goto(address)
+    page.wait_for_load_state("networkidle")
+    page.evaluate("document.querySelectorAll('img').forEach((image) => (image.loading = 'eager'))")
+    page.wait_for_load_state("networkidle")
+    height = page.evaluate("document.documentElement.scrollHeight")
+    width = page.viewport_size["width"]
+    files = []
+    for number, top in enumerate(range(0, height, STRIP)):
+        files.append(f"{name}-{form}-{number}.png")
+        clip = {"x": 0, "y": top, "width": width, "height": min(STRIP, height - top)}
+        page.screenshot(path=str(INTO / files[-1]), clip=clip, full_page=True)
+    return files
+
+
+def index(shots: dict[str, dict[str, list[str]]]) -> str:
+    parts = ['<!doctype html><meta charset="utf-8"><title>Every page, four times</title>']
+    parts.append("<style>td { vertical-align: top; } img { width: 320px; display: block; }</style>")
+    for name, forms in shots.items():
+        cells = "".join(f"<th>{form}</th>" for form in forms)
+        parts.append(f"<h2>{name}</h2><table><tr>{cells}</tr><tr>")
+        for files in forms.values():
+            images = "".join(
+                f'<a href="{f}"><img src="{f}" alt="" loading="lazy"></a>' for f in files
+            )
+            parts.append(f"<td>{images}</td>")
+        parts.append("</tr></table>")
+    return "\n".join(parts)
+
+
+def main(wanted: list[str] | None = None) -> int:
+    INTO.mkdir(parents=True, exist_ok=True)
+    shots: dict[str, dict[str, list[str]]] = {}
+    with serving(SITE) as site, browser() as chromium:
+        for form, options in FORMS.items():
+            page = chromium.new_page(**options)
+            for path in pages(SITE):
+                name = Path(path).stem
+                if not wanted or name in wanted:
+                    files = shoot(page, f"{site}/{path}", form, name)
+                    shots.setdefault(name, {})[form] = files
+            page.close()
+    (INTO / "index.html").write_text(index(shots), encoding="utf-8")
+    print(f"{INTO}/index.html: {len(shots)} pages in {len(FORMS)} forms")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
