@@ -317,6 +317,14 @@ def test_each_request_gets_its_own_answer_whatever_was_foreseen(most):
     assert [answer(request, 1.0).value for request in asked] == asked
 
 
+def test_what_a_broken_claim_leaves_out_is_passed_over():
+    requests = tuple(map(str, range(100)))
+    asked, sent = [*requests[:3], *requests[50:]], Sent()
+    answer = Ahead(sent, requests)
+    assert [answer(request, 1.0).value for request in asked] == asked
+    assert len(sent.messages) < 6
+
+
 def test_a_lost_message_is_asked_again_one_by_one():
     sent = Sent()
     answer = Ahead(lambda r, s: [] if len(r) > 1 else sent(r, s), tuple("abcdefgh"))

@@ -198,6 +198,7 @@ train_decoder = Exercise(
         "start at 0, max_seq, 2 max_seq, ... of the last tenth, all in one batch.",
     ),
     returns=("params", "val_loss"),
+    secret=True,  # numbers of another training: those of the reference say nothing about them
     seconds=2 * SECONDS,
 )
 
@@ -332,8 +333,9 @@ def _(probe, rng):
 
 @generate_with_cache.claim("a temperature divides the logits")
 def _(probe, rng):
-    for temperature in (2, 0.5, 0.2, 5.0):
-        step, prompt = READS_ON.using(vocab=6, apart=0.4), ids(rng, 6, 2)
+    for temperature in (2, 0.5, 0.2, 5.0, 0.05):  # however small, several tokens have a share
+        apart = 0.4 * min(temperature, 1)
+        step, prompt = READS_ON.using(vocab=6, apart=apart), ids(rng, 6, 2)
         uniforms = draws(rng, step, prompt, 4, temperature)
         probe.equals(step, prompt, uniforms, temperature)
 

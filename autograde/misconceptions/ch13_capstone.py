@@ -30,11 +30,24 @@ def mask(new, end):
     return torch.ones(new, end, dtype=torch.bool).tril(end - new)
 
 
-def run(tokens, params, n_heads, cache, first=None, sees=mask, join=appended, cut=split, act=gelu):
+def merge(out):
+    return out.transpose(-2, -3).flatten(-2)
+
+
+def bare(x, gain, bias):
+    """In the place of a norm: the stream as it is."""
+    return x
+
+
+def run(
+    tokens, params, n_heads, cache, first=None, sees=mask, join=appended, cut=split, merge=merge,
+    add=torch.add, norms=(layer_norm, layer_norm, layer_norm), act=gelu,
+):  # fmt: skip
     """`decoder_step` with parts of it replaced.
 
     first: the position of the first new token. sees: (new, keys) -> the mask. join: (pair or
-    None, k, v) -> the keys and values to look at. cut: as `split`.
+    None, k, v) -> the keys and values to look at. cut, merge: to heads and back. add: (stream,
+    what attention gives) -> stream. norms: before attention, MLP and logits.
     """
     new = tokens.shape[-1]
     past = 0 if cache is None else cache[0][0].shape[-2]
@@ -42,18 +55,23 @@ def run(tokens, params, n_heads, cache, first=None, sees=mask, join=appended, cu
     x = params["token_embedding"][tokens] + params["position_embedding"][first : first + new]
     longer = []
     for i, block in enumerate(params["blocks"]):
-        y = layer_norm(x, block["norm1_gain"], block["norm1_bias"])
+        y = norms[0](x, block["norm1_gain"], block["norm1_bias"])
         q, k, v = (cut(y, block[name], n_heads) for name in ("w_q", "w_k", "w_v"))
         k, v = join(None if cache is None else cache[i], k, v)
         longer.append((k, v))
         allowed = sees(new, k.shape[-2])
         scores = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~allowed, -torch.inf)
         out = scores.softmax(-1) @ v
-        x = x + out.transpose(-2, -3).flatten(-2) @ block["w_o"]
-        y = layer_norm(x, block["norm2_gain"], block["norm2_bias"])
+        x = add(x, merge(out) @ block["w_o"])
+        y = norms[1](x, block["norm2_gain"], block["norm2_bias"])
         x = x + act(y @ block["w_up"] + block["b_up"]) @ block["w_down"] + block["b_down"]
-    x = layer_norm(x, params["norm_gain"], params["norm_bias"])
+    x = norms[2](x, params["norm_gain"], params["norm_bias"])
     return x @ params["token_embedding"].T, longer
+
+
+def with_blocks(params, change):
+    """These parameters, with some of each block's replaced."""
+    return {**params, "blocks": [{**block, **change(block)} for block in params["blocks"]]}
 
 
 @wrong("decoder_step", "ml-explore/mlx-lm#93")
@@ -88,11 +106,24 @@ def cache_counted_in_blocks(tokens, params, n_heads, cache=None):
     return run(tokens, params, n_heads, cache, first=0 if cache is None else len(cache))
 
 
+@wrong("decoder_step", same_as="cache_counted_in_blocks")
+def mask_counted_in_blocks_too(tokens, params, n_heads, cache=None):
+    past = 0 if cache is None else len(cache)
+    return run(tokens, params, n_heads, cache, past, sees=lambda n, m: mask(n, past + n))
+
+
 @wrong("decoder_step", "pytorch/pytorch#144858")
 def mask_aligned_top_left(tokens, params, n_heads, cache=None):
     """The mask is aligned at the top left, as with is_causal=True: behind a cache, the first new
     token sees the first key alone. Let the last query see every key."""
     return run(tokens, params, n_heads, cache, sees=lambda n, m: torch.ones(n, m).tril() > 0)
+
+
+@wrong("decoder_step", "pytorch/pytorch#144858", same_as="mask_aligned_top_left")
+def mask_aligned_top_left_for_several(tokens, params, n_heads, cache=None):
+    if tokens.shape[-1] == 1:
+        return right.decoder_step(tokens, params, n_heads, cache)
+    return mask_aligned_top_left(tokens, params, n_heads, cache)
 
 
 @wrong("decoder_step", "Mikyx-1/TinyLLM#17")
@@ -250,6 +281,61 @@ def gelu_by_tanh(tokens, params, n_heads, cache=None):
     """The GELU is the approximation by tanh, and the numbers are a little off. Chapter 6's
     decoder has the exact one."""
     return run(tokens, params, n_heads, cache, act=lambda y: gelu(y, approximate="tanh"))
+
+
+@wrong("decoder_step", "jsbaan/transformer-from-scratch#6")
+def heads_not_moved_back(tokens, params, n_heads, cache=None):
+    """The heads are joined while they still stand in front of the tokens: the numbers of
+    different tokens get mixed. Move the axis back first."""
+
+    def merge(out):
+        heads, new, d_head = out.shape[-3:]
+        return out.reshape(*out.shape[:-3], new, heads * d_head)
+
+    return run(tokens, params, n_heads, cache, merge=merge)
+
+
+@wrong("decoder_step", "omihub777/ViT-CIFAR#11")
+def scaled_by_d_model(tokens, params, n_heads, cache=None):
+    """The scores are divided by the root of d_model; with several heads it is that of d_head,
+    the length of one head's queries."""
+    smaller = with_blocks(params, lambda block: {"w_q": block["w_q"] / n_heads**0.5})
+    return run(tokens, smaller, n_heads, cache)
+
+
+@wrong("decoder_step")
+def w_o_not_used(tokens, params, n_heads, cache=None):
+    """The joined heads go into the stream as they are. They pass through w_o first."""
+    identity = with_blocks(
+        params, lambda block: {"w_o": torch.eye(*block["w_o"].shape).to(block["w_o"])}
+    )
+    return run(tokens, identity, n_heads, cache)
+
+
+@wrong("decoder_step", "kyegomez/BitNet#32")
+def no_residual_around_attention(tokens, params, n_heads, cache=None):
+    """Attention replaces the stream, and should be added to it."""
+    return run(tokens, params, n_heads, cache, add=lambda x, out: out)
+
+
+@wrong("decoder_step")
+def attention_not_normalised(tokens, params, n_heads, cache=None):
+    """Queries, keys and values are made of the stream as it is. They need its normalised form:
+    norm1 stands before them."""
+    return run(tokens, params, n_heads, cache, norms=(bare, layer_norm, layer_norm))
+
+
+@wrong("decoder_step")
+def mlp_not_normalised(tokens, params, n_heads, cache=None):
+    """The MLP reads the stream as it is: it needs a norm of its own, norm2."""
+    return run(tokens, params, n_heads, cache, norms=(layer_norm, bare, layer_norm))
+
+
+@wrong("decoder_step")
+def logits_not_normalised(tokens, params, n_heads, cache=None):
+    """The logits are made of the stream as it is. A last norm stands before them: norm_gain and
+    norm_bias, which belong to no block."""
+    return run(tokens, params, n_heads, cache, norms=(layer_norm, layer_norm, bare))
 
 
 # train_decoder: what is observable, quickly ---------------------------------------------
@@ -538,6 +624,11 @@ def new_tokens_alone(step, prompt, uniforms, temperature=1.0):
     return right.generate_with_cache(step, prompt, uniforms, temperature)[len(prompt) :]
 
 
+@wrong("generate_with_cache", same_as="new_tokens_alone")
+def new_tokens_in_a_list(step, prompt, uniforms, temperature=1.0):
+    return torch.tensor(new_tokens_alone(step, prompt, uniforms, temperature).tolist())
+
+
 @wrong("generate_with_cache")
 def always_the_likeliest(step, prompt, uniforms, temperature=1.0):
     """The numbers are not used: it is always the likeliest token that is taken, whatever the
@@ -567,6 +658,12 @@ def first_number_for_all(step, prompt, uniforms, temperature=1.0):
     return right.generate_with_cache(step, prompt, same, temperature)
 
 
+@wrong("generate_with_cache", same_as="first_number_for_all")
+def first_number_even_if_there_is_none(step, prompt, uniforms, temperature=1.0):
+    same = uniforms[0].expand(len(uniforms))
+    return right.generate_with_cache(step, prompt, same, temperature)
+
+
 @wrong("generate_with_cache")
 def temperature_multiplies(step, prompt, uniforms, temperature=1.0):
     """The logits are multiplied by the temperature. Divide: below 1 the distribution is to
@@ -587,6 +684,44 @@ def temperature_ignored(step, prompt, uniforms, temperature=1.0):
     """The temperature makes no difference, except when it is 0. The logits are divided by it
     before the softmax."""
     return right.generate_with_cache(step, prompt, uniforms, float(temperature > 0))
+
+
+@wrong("generate_with_cache")
+def probabilities_divided(step, prompt, uniforms, temperature=1.0):
+    """The probabilities are divided by the temperature, and so they no longer add up to 1. It is
+    the logits that are divided, before the softmax."""
+    return loop(step, prompt, uniforms, temperature, divided_after(first_above))
+
+
+@wrong("generate_with_cache", same_as="probabilities_divided")
+def probabilities_divided_and_searched(step, prompt, uniforms, temperature=1.0):
+    return loop(step, prompt, uniforms, temperature, divided_after(searched))
+
+
+def first_above(mass, uniform):
+    return (mass > uniform).nonzero()[0]
+
+
+def searched(mass, uniform):
+    return torch.searchsorted(mass, torch.tensor(uniform, dtype=mass.dtype), right=True)
+
+
+def divided_after(find):
+    def choose(logits, uniform, temperature):
+        if temperature == 0:
+            return logits.argmax()
+        return find((logits.softmax(-1) / temperature).cumsum(-1), uniform)
+
+    return choose
+
+
+@wrong("generate_with_cache")
+def small_temperatures_as_zero(step, prompt, uniforms, temperature=1.0):
+    """A small temperature is treated as 0. Only at 0 the likeliest is always taken; at 0.05 the
+    next one still gets its share."""
+    return right.generate_with_cache(
+        step, prompt, uniforms, temperature if temperature >= 0.1 else 0
+    )
 
 
 @wrong("generate_with_cache")
@@ -637,16 +772,37 @@ def zero_draws_the_first(step, prompt, uniforms, temperature=1.0):
 
 @wrong("generate_with_cache")
 def falls_off_the_end(step, prompt, uniforms, temperature=1.0):
-    """In float32 the probabilities add up to a little less than 1, and a number above that draws
-    a token that does not exist. Measure against the last sum, or add up in float64."""
+    """In float32 the probabilities add up to a little less than 1, and a number above that falls
+    into no token's share. Measure against the last sum, or add up in float64."""
+    return loop(step, prompt, uniforms, temperature, in_float32(searched))
 
+
+@wrong("generate_with_cache", same_as="falls_off_the_end")
+def nothing_above(step, prompt, uniforms, temperature=1.0):
+    return loop(step, prompt, uniforms, temperature, in_float32(first_above))
+
+
+@wrong("generate_with_cache", same_as="falls_off_the_end")
+def nothing_above_is_the_first(step, prompt, uniforms, temperature=1.0):
+    choose = in_float32(lambda mass, uniform: (mass > uniform).int().argmax())
+    return loop(step, prompt, uniforms, temperature, choose)
+
+
+@wrong("generate_with_cache")
+def held_at_the_last_id(step, prompt, uniforms, temperature=1.0):
+    """A number above the last sum, which in float32 is a little less than 1, draws the last id,
+    even where that has probability 0. Measure against the last sum, or add up in float64."""
+    choose = in_float32(lambda mass, uniform: searched(mass, uniform).clamp(max=len(mass) - 1))
+    return loop(step, prompt, uniforms, temperature, choose)
+
+
+def in_float32(find):
     def choose(logits, uniform, temperature):
         if temperature == 0:
             return logits.argmax()
-        mass = (logits.float() / temperature).softmax(-1).cumsum(-1)
-        return torch.searchsorted(mass, torch.tensor(uniform), right=True)
+        return find((logits.float() / temperature).softmax(-1).cumsum(-1), uniform)
 
-    return loop(step, prompt, uniforms, temperature, choose)
+    return choose
 
 
 @wrong("generate_with_cache")
@@ -729,10 +885,16 @@ def extra_rows_at_the_end(batch, rank, world):
 
 @wrong("shard")
 def boundaries_rounded(batch, rank, world):
-    """The borders are fractions of the batch, rounded down, which puts the longer pieces
-    anywhere. Here they are the first ones."""
+    """The borders are fractions of the batch, rounded, which puts the longer pieces anywhere.
+    Here they are the first ones."""
     n = len(batch)
     return batch[rank * n // world : (rank + 1) * n // world]
+
+
+@wrong("shard", same_as="boundaries_rounded")
+def boundaries_rounded_to_the_nearest(batch, rank, world):
+    n = len(batch)
+    return batch[round(rank * n / world) : round((rank + 1) * n / world)]
 
 
 @wrong("shard")
@@ -741,6 +903,14 @@ def rank_times_the_own_size(batch, rank, world):
     may have one more: then rows are left out, or given twice."""
     size = len(batch) // world + (rank < len(batch) % world)
     return batch[rank * size : (rank + 1) * size]
+
+
+@wrong("shard")
+def longer_pieces_not_counted(batch, rank, world):
+    """Where a process begins, n // world rows are counted for each one before it. Some of these
+    have one more: a row is given twice, and the last ones to nobody."""
+    size, longer = divmod(len(batch), world)
+    return batch[rank * size : rank * size + size + (rank < longer)]
 
 
 @wrong("shard")
