@@ -57,7 +57,8 @@ class TryIt(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0]
         chapter = next(c for c in chapters().values() if name in {t.name for t in c.tasks})
-        self.env.note_dependency(str(ROOT / chapter.path))
+        for source in (chapter.path, "web/sheet.py"):
+            self.env.note_dependency(str(ROOT / source))
         if not (chapter.in_browser and self.config.exercises_run):
             return []
         after = nodes.container(classes=["try-it-after"])
