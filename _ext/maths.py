@@ -71,9 +71,10 @@ def visit(translator, node: nodes.math | nodes.math_block) -> None:
 def start(app, config) -> None:
     """Take over from Sphinx's MathJax, if ours is there."""
     mathjax = Path(app.confdir) / MATHJAX
+    # Where nothing is said, Sphinx takes the renderer that is not its own.
+    config.html_math_renderer = "set" if mathjax.is_file() else "mathjax"
     if mathjax.is_file():
         app.setter = Setter(mathjax)
-        config.html_math_renderer = "set"
         app.add_css_file(STYLE)
 
 
