@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from warned import warnings_of
 
-from autograde import calls, checking
+from autograde import calls, checking, recalled
 from autograde.calls import Outcome
 
 OURS = (__file__, calls.__file__, contextlib.__file__)
@@ -83,7 +83,7 @@ def fit(tell: Callable[[str, Any], None]) -> Deadline:
 
 def _watch_quiet_exercises() -> Callable[[], bool]:
     """Is the exercise that is being examined, or reported on, one that forbids warnings?"""
-    now = False
+    now = reported = False
     examine, report = checking.examine, checking.report
 
     def examining(exercise, *args):
@@ -92,10 +92,13 @@ def _watch_quiet_exercises() -> Callable[[], bool]:
         return examine(exercise, *args)
 
     def reporting(examination, *args):
-        nonlocal now
+        nonlocal now, reported
         # With a worse fault around, warnings do not tell one mistake from another.
         faults = {record.fault for record in examination.records}
         now = examination.exercise.quiet and faults <= {"warned", ""}
+        if now != reported:
+            recalled._known.clear()  # what wrong answers did: the warnings were not looked for
+        reported = now
         return report(examination, *args)
 
     checking.examine, checking.report = examining, reporting
