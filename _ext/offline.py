@@ -1,11 +1,9 @@
 """Let no page ask another host for anything, and none wait for a script.
 
 The theme links Google's fonts, and sphinx-thebe (which Jupyter Book always loads) puts its
-loader on every page twice. We use neither. MathJax is the site's own where `python -m web.vendor`
-has laid it.
+loader on every page twice. We use neither. Formulas need no script either (_ext/maths.py), but
+where MathJax is not laid.
 """
-
-from pathlib import Path
 
 UNWANTED = (
     "fonts.googleapis.com",
@@ -16,7 +14,6 @@ UNWANTED = (
     "toggleOpenOnPrint",
     "design-tabs",  # remembers open tabs; there are none
 )
-VENDOR = "_build/vendor"
 
 
 def is_wanted(asset) -> bool:
@@ -41,13 +38,11 @@ def defer(attributes: dict, filename: str | None) -> None:
         attributes.setdefault("type", "module")
 
 
-def use_own_mathjax(app, config) -> None:
-    if (Path(app.confdir) / VENDOR / "mathjax/tex-mml-chtml.js").is_file():
-        config.mathjax_path = "../mathjax/tex-mml-chtml.js"  # as seen from _static
+def defer_mathjax(app, config) -> None:
     config.mathjax_options = {"defer": "defer"}
 
 
 def setup(app) -> dict:
-    app.connect("config-inited", use_own_mathjax)
+    app.connect("config-inited", defer_mathjax)
     app.connect("html-page-context", drop_unwanted, priority=999)  # after all the others
     return {"parallel_read_safe": True, "parallel_write_safe": True}

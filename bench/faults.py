@@ -28,7 +28,7 @@ import psutil
 
 from autograde.grading.course import Course
 from autograde.grading.doctor import why_no_sandbox
-from autograde.grading.sample_class import ASSIGNMENT, make_sample_class
+from autograde.grading.sample_class import ASSIGNMENT, in_gradebook, make_sample_class
 from bench.postgres import Server
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -178,14 +178,7 @@ def table(folder: Path) -> dict[str, dict[str, str]]:
 def points(folder: Path) -> dict[str, dict[str, float | None]]:
     """{student: {exercise: points}} in the gradebook, wherever it is."""
     with Course(folder).gradebook() as gradebook:
-        return {
-            submission.student.id: {
-                grade.name.removeprefix("test_"): grade.auto_score
-                for notebook in submission.notebooks
-                for grade in notebook.grades
-            }
-            for submission in gradebook.assignment_submissions(ASSIGNMENT)
-        }
+        return in_gradebook(gradebook)
 
 
 def differences(calm: Path, rough: Path) -> list[str]:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
-import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
-from types import FunctionType, ModuleType
-from typing import Any
 
 import numpy as np
 
 from autograde.bank import correct_variants, misconceptions
 from autograde.exercise import Exercise, chapters
+from autograde.grading.sample_class import ENDLESS
+from autograde.standalone import NotAlone, sources
 
 EVERY = 32  # one student of so many hands in an endless loop
-ENDLESS = "def {name}(*arguments, **more):\n    while True:\n        pass"
 
 
 @dataclass(frozen=True)
@@ -32,10 +28,6 @@ class Student:
     name: str
     answers: dict[str, str]
     right: dict[str, bool]
-
-
-class NotAlone(Exception):
-    """An answer that uses what no notebook has."""
 
 
 def drawn(assignment: str, number: int, endless: bool = True, seed: int = 0) -> list[Student]:
@@ -89,45 +81,10 @@ def _alone(
     found = []
     for function in functions:
         try:
-            cell = _sources(function, mates - {exercise.name})
+            cell = sources(function, mates - {exercise.name})
         except NotAlone:
             continue
         if exercise.name in cell:  # it mends or breaks the right answer
             continue
         found.append(cell | {exercise.name: f"{exercise.name} = {function.__name__}"})
     return found
-
-
-def _sources(function: Any, mates: frozenset[str]) -> dict[str, str]:
-    """{name: source} of a function of the bank and of all that it uses but `mates`."""
-    try:
-        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
-    except (OSError, TypeError, SyntaxError, ValueError):
-        raise NotAlone from None
-    if not isinstance(tree, ast.FunctionDef) or function.__closure__:
-        raise NotAlone
-    tree.decorator_list = []
-    if ast.get_docstring(tree) and len(tree.body) > 1:
-        del tree.body[0]  # it would tell the student what is wrong
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    found: dict[str, str] = {}
-    for name in sorted(used & set(function.__globals__) - mates - {function.__name__}):
-        found |= _definition(name, function.__globals__[name], mates)
-    return found | {function.__name__: ast.unparse(tree)}
-
-
-def _definition(name: str, value: Any, mates: frozenset[str]) -> dict[str, str]:
-    """The lines that bring one global name into a notebook."""
-    home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
-    if isinstance(value, int | float | str | tuple) and not isinstance(value, type):
-        return {name: f"{name} = {value!r}"}
-    if isinstance(value, ModuleType) and not home.startswith("autograde"):
-        return {name: f"import {home} as {name}"}
-    if isinstance(value, FunctionType) and home.startswith("autograde"):
-        if value.__name__ != name:
-            raise NotAlone
-        return _sources(value, mates)
-    for place in filter(None, (home, "torch.nn.functional")):
-        if not place.startswith("autograde") and getattr(import_module(place), name, 0) is value:
-            return {name: f"from {place} import {name}"}
-    raise NotAlone

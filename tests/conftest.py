@@ -27,3 +27,14 @@ def sandbox(sandboxed):
     """For the tests that make no sense without one."""
     if not sandboxed:
         pytest.skip(f"NOT TESTED, no sandbox here: {NO_SANDBOX}")
+
+
+@pytest.fixture(scope="module")
+def running():
+    """A browser, for the tests that need one."""
+    from web.browse import browser, chromium
+
+    if chromium() is None:
+        pytest.skip("NOT TESTED, no Chromium here (on Debian: apt install chromium)")
+    with browser() as started:
+        yield started

@@ -23,7 +23,6 @@ from autograde.exercise import find
 from autograde.grading.assignment import grade_assignment
 from autograde.grading.sample_class import ASSIGNMENT, NOTEBOOK, make_sample_class
 from web import vendor
-from web.browse import browser, chromium
 from web.serve import SITE, serving
 from web.sheet import chapters
 from web.site import lay
@@ -46,14 +45,6 @@ def folder(tmp_path_factory):
     (folder / "pyodide").symlink_to(PYODIDE)
     (folder / "index.html").write_text("<!doctype html><title>empty</title>")
     return folder
-
-
-@pytest.fixture(scope="module")
-def running():
-    if chromium() is None:
-        pytest.skip("NOT TESTED, no Chromium here (on Debian: apt install chromium)")
-    with browser() as started:
-        yield started
 
 
 @contextmanager

@@ -9,7 +9,6 @@ import csv
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,17 +20,13 @@ import pytest
 pytest.importorskip("nbgrader")
 pytest.importorskip("playwright", reason="NOT TESTED: playwright is not installed")
 
-from playwright.sync_api import sync_playwright
 
 from autograde.cli import main
 from bench.postgres import Server, programs
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = "13-capstone"
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 WRITTEN = ("cache_measured", "loss_explained", "many_processes")
-
-pytestmark = pytest.mark.skipif(not BROWSER, reason="NOT TESTED: no Chromium here")
 
 
 @pytest.fixture
@@ -92,13 +87,10 @@ def server(course):
 
 
 @pytest.fixture
-def page():
-    with sync_playwright() as browsers:
-        browser = browsers.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        page = browser.new_page()
-        page.set_default_timeout(120_000)  # a busy machine
-        yield page
-        browser.close()
+def page(running):
+    page = running.new_page()
+    page.set_default_timeout(120_000)  # a busy machine
+    return page
 
 
 def grade(course):
@@ -109,7 +101,7 @@ def grade(course):
     return status, row, (course / f"feedback/ada/{WORK}/capstone.html").read_text("utf-8")
 
 
-def test_a_person_grades_the_written_answers(course, server, page):
+def test_a_person_grades_the_written_answers(page, course, server):
     _, before, feedback = grade(course)
     assert before["points"] == ""
     assert "waits for a person" in before["note"]

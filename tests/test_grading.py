@@ -24,6 +24,7 @@ from autograde.grading.sample_class import (
     ASSIGNMENT,
     NOTEBOOK,
     expected,
+    in_gradebook,
     make_sample_class,
     surprises,
 )
@@ -73,17 +74,9 @@ def keep(folder, *students):
             shutil.rmtree(path)
 
 
-def in_gradebook(folder):
-    """{student: {exercise: points}} of nbgrader's gradebook."""
+def points_in(folder):
     with Gradebook(f"sqlite:///{folder / 'gradebook.db'}") as gradebook:
-        return {
-            submission.student.id: {
-                grade.name.removeprefix("test_"): grade.auto_score
-                for notebook in submission.notebooks
-                for grade in notebook.grades
-            }
-            for submission in gradebook.assignment_submissions(ASSIGNMENT)
-        }
+        return in_gradebook(gradebook)
 
 
 def test_everybody_gets_what_the_answers_deserve(graded):
@@ -114,7 +107,7 @@ def test_misconceptions_are_named(graded, who):
 
 def test_the_gradebook_says_the_same(graded):
     folder, results, _ = graded
-    assert in_gradebook(folder) == expected() == {r.student: r.exercises for r in results}
+    assert points_in(folder) == expected() == {r.student: r.exercises for r in results}
 
 
 def test_grades_csv_has_a_row_for_each_student(graded):
@@ -177,7 +170,7 @@ def test_nbgraders_own_command_gives_the_same_points(sample, tmp_path_factory):
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     wanted = expected()
-    assert in_gradebook(folder) == {who: wanted[who] for who in BOTH}
+    assert points_in(folder) == {who: wanted[who] for who in BOTH}
 
 
 def test_a_changed_submission_is_graded_again_and_nothing_else(small):

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from web.browse import browser, chromium
 from web.lite.__main__ import CannotBuild, build, with_wheels
 from web.serve import serving
 from web.sheet import chapters
@@ -34,11 +33,9 @@ def site(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def page(site):
+def page(site, running):
     """A page of that site, in a browser that reaches nothing else."""
-    if not chromium():
-        pytest.skip("NOT TESTED, no browser here: apt install chromium")
-    with serving(site) as address, browser() as running:
+    with serving(site) as address:
         page = running.new_context(viewport={"width": 1280, "height": 900}).new_page()
         page.asked_elsewhere = []
 

@@ -19,7 +19,13 @@ from nbgrader.api import Gradebook
 
 from autograde.grading import executors, workers
 from autograde.grading.assignment import GradingError, grade_assignment
-from autograde.grading.sample_class import ASSIGNMENT, NOTEBOOK, expected, make_sample_class
+from autograde.grading.sample_class import (
+    ASSIGNMENT,
+    NOTEBOOK,
+    expected,
+    in_gradebook,
+    make_sample_class,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 STUDENTS = ("broken-file", "deleted-test-cell", "other-styles", "solved", "three-mistakes",
@@ -49,24 +55,16 @@ def course(sample, tmp_path):
     return tmp_path / "class"
 
 
-def in_gradebook(folder):
-    """{student: {exercise: points}}"""
+def points_in(folder):
     with Gradebook(f"sqlite:///{folder / 'gradebook.db'}") as gradebook:
-        return {
-            submission.student.id: {
-                grade.name.removeprefix("test_"): grade.auto_score
-                for notebook in submission.notebooks
-                for grade in notebook.grades
-            }
-            for submission in gradebook.assignment_submissions(ASSIGNMENT)
-        }
+        return in_gradebook(gradebook)
 
 
 def check_everything(folder, results, students=STUDENTS):
     """Everybody has exactly the points that the answers deserve, everywhere."""
     wanted = {who: expected()[who] for who in students}
     assert {result.student: result.exercises for result in results} == wanted
-    assert in_gradebook(folder) == wanted
+    assert points_in(folder) == wanted
     for who in students:
         graded = folder / "autograded" / who / ASSIGNMENT / NOTEBOOK
         assert json.loads(graded.read_text(encoding="utf-8"))["cells"]

@@ -1,7 +1,6 @@
 """The pictures that one can play with show Python's numbers: by keyboard, touch, and on paper."""
 
 import re
-import shutil
 import subprocess
 import sys
 from importlib import import_module
@@ -17,7 +16,6 @@ from autograde.reference.ch03_causal_mask import causal_mask, masked_softmax
 ROOT = Path(__file__).parent.parent
 CHAPTERS = ["01", "02", "03", "04", "05", "08", "09", "10"]
 PAGES = {c: next((ROOT / "book").glob(f"{c}-*.md")).read_text() for c in CHAPTERS}
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 
 
 def play_of(chapter):
@@ -198,18 +196,6 @@ def test_an_unknown_picture_fails_the_build(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("NOT TESTED, no Chromium here (on Debian: apt install chromium)")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=CHROMIUM)
-        yield running
-        running.close()
-
-
-@pytest.fixture(scope="module")
 def address(site):
     from web.serve import serving
 
@@ -218,12 +204,12 @@ def address(site):
 
 
 @pytest.fixture(scope="module")
-def opened(browser, address):
+def opened(running, address):
     """A page for the keyboard and one for fingers, and what went wrong on either."""
     wrong = []
 
     def visit(**how):
-        page = browser.new_page(**how)
+        page = running.new_page(**how)
         page.set_default_timeout(15_000)
         page.on("console", lambda said: said.type == "error" and wrong.append(said.text))
         page.on("pageerror", lambda error: wrong.append(str(error)))
@@ -290,8 +276,8 @@ def phone(opened):
     assert opened["wrong"] == []
 
 
-def test_pictures_begin_only_near_the_view(browser, address):
-    page = browser.new_page(viewport={"width": 390, "height": 600})
+def test_pictures_begin_only_near_the_view(running, address):
+    page = running.new_page(viewport={"width": 390, "height": 600})
     asked = []
     page.on("request", lambda request: asked.append(request.url.rsplit("/", 1)[-1]))
     page.goto(address + "/index.html")
@@ -486,8 +472,8 @@ def test_chapter_10_by_keyboard_and_touch(desk, phone):
 
 
 @pytest.mark.parametrize("script", [True, False])
-def test_on_paper_and_without_scripts_there_is_a_table(browser, address, script):
-    page = browser.new_page(java_script_enabled=script, viewport={"width": 1200, "height": 800})
+def test_on_paper_and_without_scripts_there_is_a_table(running, address, script):
+    page = running.new_page(java_script_enabled=script, viewport={"width": 1200, "height": 800})
     page.goto(address + "/index.html")
     if script:
         assert page.locator(".play-stage").first.is_visible()
@@ -504,8 +490,8 @@ def test_on_paper_and_without_scripts_there_is_a_table(browser, address, script)
     page.close()
 
 
-def test_a_picture_that_cannot_begin_leaves_its_table(browser, address):
-    page = browser.new_page()
+def test_a_picture_that_cannot_begin_leaves_its_table(running, address):
+    page = running.new_page()
     page.route("**/ch01.js", lambda route: route.abort())
     page.goto(address + "/index.html")
     page.wait_for_selector(".play.play-failed[data-play=ch01]")

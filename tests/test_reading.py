@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from autograde import figures
-from web.browse import FORMS, browser, chromium, pages
+from web.browse import FORMS, pages
 from web.serve import SITE, serving
 
 MEGABYTE = 1_000_000
@@ -30,14 +30,6 @@ def site():
         pytest.skip("NOT TESTED, the book is not built: make book")
     with serving(SITE) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def running():
-    if chromium() is None:
-        pytest.skip("NOT TESTED, no Chromium here (on Debian: apt install chromium)")
-    with browser() as started:
-        yield started
 
 
 class Reader:

@@ -13,20 +13,16 @@ ROOT = Path(__file__).resolve().parent.parent
 HEADING = re.compile(r"^(?=##? )", re.M)
 EMPTY = re.compile(r"^\|\s*\|(?=.*\n\|[-:| ]+\|$)", re.M)  # the first cell of a table's head
 SECTION = re.compile(r"\*Section of the chapter: (.+?)\*\n*", re.S)
-INTRODUCTIONS = {  # (can the chapter's exercises run in a browser?, can this site's pages?)
-    (
-        True,
-        True,
-    ): "Write your functions here: Python runs in this page, and what you write stays in "
-    "this browser. {{doc}}`progress` shows what passes. Or take {notebook} and work in Jupyter.",
-    (True, False): "Take {notebook}, and write your functions there.",
-    (
-        False,
-        True,
-    ): "These functions need PyTorch, which does not run inside a web page, so they take a "
-    "real machine. Get {notebook} and open it in Jupyter.",
-}
-INTRODUCTIONS[False, False] = INTRODUCTIONS[False, True]
+HERE = (
+    "Write your functions here: Python runs in this page, and what you write stays in this "
+    "browser. {{doc}}`progress` shows what passes. Or take {notebook} and work in Jupyter."
+)
+ELSEWHERE = "Take {notebook}, and write your functions there."  # on a site without Pyodide
+WITH_TORCH = (
+    "These functions need PyTorch, which does not run inside a web page, so they take a real "
+    "machine. Get {notebook} and open it in Jupyter."
+)
+CURLY = str.maketrans("“”‘’", "\"\"''")
 HINT = "A hint costs nothing."  # which a page has a button for
 
 
@@ -127,11 +123,8 @@ def page_text(chapter: Chapter, page: str, runs: bool) -> str:
     page: its text, in which the sections' labels stand. runs: can pages run Python?
     """
     notebook = f"{{download}}`the notebook <../{chapter.path.as_posix()}>`"
-    parts = [
-        "\n",
-        "## Exercises",
-        INTRODUCTIONS[chapter.in_browser, runs].format(notebook=notebook),
-    ]
+    introduction = WITH_TORCH if not chapter.in_browser else HERE if runs else ELSEWHERE
+    parts = ["\n", "## Exercises", introduction.format(notebook=notebook)]
     if chapter.given:
         given = ", ".join(f"`{name}`" for name in chapter.given)
         parts.append(f"Given, from earlier chapters, to be called wherever you like: {given}.")
@@ -147,8 +140,6 @@ def page_text(chapter: Chapter, page: str, runs: bool) -> str:
 
 def _link(section: str, page: str) -> str:
     """A link to the section, if it has a label."""
-    typed = section.translate(
-        str.maketrans("“”‘’", "\"\"''")
-    )  # the book's quotes are made curly later
+    typed = section.translate(CURLY)  # the book's quotes are made curly later
     found = re.search(rf"^\(([\w-]+)\)=\n+#+ {re.escape(typed)}\s*$", page, re.M)
     return f"[{section}](#{found[1]})" if found else section

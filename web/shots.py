@@ -1,6 +1,6 @@
 """Screenshots of every page in four forms, to look at: `make shots` writes _build/shots/index.html.
 
-python -m web.shots [PAGE ...]
+python -m web.shots [PAGE ...]      # such as 03-causal-mask; else all
 """
 
 from __future__ import annotations
@@ -47,16 +47,21 @@ def index(shots: dict[str, dict[str, list[str]]]) -> str:
 
 
 def main(wanted: list[str] | None = None) -> int:
+    """0: they are made. 2: a page is not there."""
+    there = {Path(path).stem: path for path in pages(SITE)}
+    wanted = wanted or list(there)
+    if missing := [name for name in wanted if name not in there]:
+        told = ", ".join(there) or "none; build the book: make"
+        print(f"no page is called {', '.join(missing)}; there are: {told}", file=sys.stderr)
+        return 2
     INTO.mkdir(parents=True, exist_ok=True)
     shots: dict[str, dict[str, list[str]]] = {}
     with serving(SITE) as site, browser() as chromium:
         for form, options in FORMS.items():
             page = chromium.new_page(**options)
-            for path in pages(SITE):
-                name = Path(path).stem
-                if not wanted or name in wanted:
-                    files = shoot(page, f"{site}/{path}", form, name)
-                    shots.setdefault(name, {})[form] = files
+            for name in wanted:
+                files = shoot(page, f"{site}/{there[name]}", form, name)
+                shots.setdefault(name, {})[form] = files
             page.close()
     (INTO / "index.html").write_text(index(shots), encoding="utf-8")
     print(f"{INTO}/index.html: {len(shots)} pages in {len(FORMS)} forms")

@@ -97,7 +97,7 @@ def _watch_quiet_exercises() -> Callable[[], bool]:
         faults = {record.fault for record in examination.records}
         now = examination.exercise.quiet and faults <= {"warned", ""}
         if now != reported:
-            recalled._known.clear()  # what wrong answers did: the warnings were not looked for
+            recalled.forget()  # what wrong answers did: the warnings were not looked for
         reported = now
         return report(examination, *args)
 

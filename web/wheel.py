@@ -17,7 +17,7 @@ NEEDED = ("pyproject.toml", "README.md", "LICENSE")
 
 
 class CannotBuild(Exception):
-    """pip could not build the wheel; the text says why."""
+    """A part of the site cannot be built here; the text says why."""
 
 
 def wheel(root: Path = Path(), into: Path | None = None) -> Path:

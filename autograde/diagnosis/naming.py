@@ -7,8 +7,6 @@ enough to drop it.
 
 from __future__ import annotations
 
-import io
-import pickle
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -19,7 +17,8 @@ from autograde.diagnosis.other_input import mistaken_on_other_input
 from autograde.diagnosis.suspects import Item, Suspect, equal, parts_of
 from autograde.examination import Examination, Record
 from autograde.exercise import Exercise
-from autograde.values import differing, is_tensor, numbers_of, size
+from autograde.recalled import digest
+from autograde.values import differing, size
 
 WORST_FIRST = ("value", "changed", "hungry", "warned")
 FIRST_LOOK = 12  # failed inputs that decide whether a mistake is worth a closer look
@@ -122,21 +121,7 @@ def _mixed(a: Suspect, b: Suspect, item: Item) -> bool:
 
 def _distinct(records: tuple[Record, ...]) -> list[Record]:
     """Each input and its outcome once: many are tried with every seed."""
-    return list({_bytes((r.args, r.kwargs, r.outcome)): r for r in records}.values())
-
-
-def _bytes(value: object) -> bytes:
-    """`pickle.dumps`, much quicker for tensors: they go in as NumPy's arrays."""
-    file = io.BytesIO()
-    _Pickler(file).dump(value)
-    return file.getvalue()
-
-
-class _Pickler(pickle.Pickler):
-    def reducer_override(self, value: object) -> object:
-        if is_tensor(value):
-            return numbers_of, (numbers_of(value), str(value.dtype))
-        return NotImplemented
+    return list({digest((r.args, r.kwargs, r.outcome)): r for r in records}.values())
 
 
 def _failed(records: list[Record], worst: str, exercise: Exercise) -> set[Item]:

@@ -42,6 +42,7 @@ ASIDE = {
     "runner",
     "sample_class",
     "sheet",
+    "standalone",
     "standing",
     "whose",
 }

@@ -7,19 +7,16 @@ and fails when a grade is not the expected one.
 
 from __future__ import annotations
 
-import ast
-import builtins
 import copy
 import inspect
 import json
 import os
 import shutil
-import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autograde.bank import correct_variants, misconceptions
 from autograde.build import build
@@ -28,6 +25,10 @@ from autograde.examination import examine, local
 from autograde.exercise import Exercise, chapters
 from autograde.grading.gradesheet import Result
 from autograde.report import report
+from autograde.standalone import sources
+
+if TYPE_CHECKING:
+    from nbgrader.api import Gradebook
 
 ASSIGNMENT, NOTEBOOK = "03-causal-mask", "causal-mask.ipynb"
 CONFIG = '''"""A sample class, graded by the course's own settings, with less patience."""
@@ -155,6 +156,18 @@ def expected() -> dict[str, dict[str, float]]:
     return {who: _deserved(student) for who, student in students().items()}
 
 
+def in_gradebook(gradebook: Gradebook) -> dict[str, dict[str, float | None]]:
+    """{student: {exercise: points}} as nbgrader's gradebook has them."""
+    return {
+        submission.student.id: {
+            grade.name.removeprefix("test_"): grade.auto_score
+            for notebook in submission.notebooks
+            for grade in notebook.grades
+        }
+        for submission in gradebook.assignment_submissions(ASSIGNMENT)
+    }
+
+
 def surprises(results: list[Result]) -> list[str]:
     """Where the grades are not the expected ones, one sentence each."""
     wanted, found = expected(), {result.student: result for result in results}
@@ -220,28 +233,10 @@ def _wrong(**chosen: str) -> dict[str, str]:
 def _spliced(name: str, which: str, bank: Callable) -> str:
     """The source of an answer of the bank, under the exercise's name, with its helpers."""
     (answer,) = (answer for answer in bank(exercises()[name]) if answer.id == which)
-    helpers = _helpers(answer.function, {name})
-    imports = "import math\n\n" if any("math." in text for text in helpers) else ""
-    return imports + "\n\n".join([*helpers, f"{name} = {which}"])
-
-
-def _helpers(function: Callable, forbidden: set[str]) -> list[str]:
-    """Sources of the function and of all that it uses and that no notebook has."""
-    source = textwrap.dedent(inspect.getsource(function))
-    tree = ast.parse(source).body[0]
-    lines = source.rstrip().split("\n")
-    if ast.get_docstring(tree):  # it would tell the student what is wrong
-        del lines[tree.body[0].lineno - 1 : tree.body[0].end_lineno]
-    lines = lines[tree.lineno - 1 :]  # without the decorator
-    tree.decorator_list = []
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    found = []
-    for name in sorted(used & set(function.__globals__) - {"np", "math"} - set(dir(builtins))):
-        if name in forbidden or not callable(function.__globals__[name]):
-            raise ValueError(f"{function.__name__} uses {name}; choose an answer that does not")
-        if name not in exercises():
-            found += _helpers(function.__globals__[name], forbidden)
-    return [*dict.fromkeys(found), "\n".join(lines)]
+    cell = sources(answer.function, exercises().keys() - {name})
+    if name in cell:
+        raise ValueError(f"{which} uses the right {name}; choose an answer that does not")
+    return "\n\n".join([*cell.values(), f"{name} = {which}"])
 
 
 def _notebook(released: Any, student: Student) -> bytes:

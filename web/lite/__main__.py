@@ -18,19 +18,20 @@ from pathlib import Path
 
 from web.sheet import chapters
 from web.vendor import INTO as VENDOR
-from web.wheel import wheel
+from web.wheel import CannotBuild, wheel
 
 HERE = Path(__file__).resolve().parent
 INTO = Path("_build/lite")
 CACHE = Path("_build/lite-wheels")
 
 
-class CannotBuild(Exception):
-    """Something that JupyterLite needs is not there; the text says what to do."""
-
-
 def build(root: Path = Path()) -> bool:
-    """Put JupyterLite into `root/_build/lite/lite`, and say whether anything had to be done."""
+    """Put JupyterLite into `root/_build/lite/lite`, and say whether anything had to be done.
+
+    Raises
+    ------
+    CannotBuild: something that it needs is not there; the text says what to do.
+    """
     pyodide = root / VENDOR / "pyodide" / "pyodide-lock.json"
     if not pyodide.is_file():
         raise CannotBuild("Pyodide is not there; python -m web.vendor says what to do")
