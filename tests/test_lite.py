@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from web.lite.__main__ import CannotBuild, build, with_wheels
+from web.lite.run_all import go_on_where_asked
 from web.serve import serving
 from web.sheet import chapters
 
@@ -63,14 +64,20 @@ def test_a_notebook_is_completed_in_the_browser(page):
             page.keyboard.insert_text(text)
         page.keyboard.press("Control+Enter")
 
-    run("from autograde import check")
-    run("def causal_mask(")  # as it was given
-    run("check(causal_mask)")
-    outputs.filter(has_text="causal_mask: not written yet").first.wait_for()
+    page.locator("li.lm-MenuBar-item").get_by_text("Run", exact=True).click()
+    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()  # as it was given
+    for name in (task.name for task in chapters()["03-causal-mask"].tasks):
+        outputs.filter(has_text=f"{name}: not written yet").first.wait_for()
     run("def causal_mask(", RIGHT)
     run("check(causal_mask)")
     outputs.filter(has_text="causal_mask: all 3 claims hold").first.wait_for()
     assert page.asked_elsewhere == []
+
+
+def test_scripts_of_another_kind_are_not_mended(tmp_path):
+    (tmp_path / "kernel.js").write_text("async execute(e) { return this.run(e); }")
+    with pytest.raises(CannotBuild, match="executeRequest"):
+        go_on_where_asked([*tmp_path.iterdir()])
 
 
 def test_all_exercises_that_need_numpy_only_are_there(site):
@@ -78,6 +85,9 @@ def test_all_exercises_that_need_numpy_only_are_there(site):
               if c.in_browser}  # fmt: skip
     there = {p.relative_to(site / "lite/files").as_posix() for p in site.glob("lite/files/*/*")}
     assert there == wanted
+    assert not [
+        name for name in there if "/book/" in (site / "lite/files" / name).read_text("utf-8")
+    ]
     assert not [name for name in there if name.startswith(("06", "11", "12", "13"))]
 
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from web.lite.run_all import go_on_where_asked
 from web.sheet import chapters
 from web.vendor import INTO as VENDOR
 from web.wheel import CannotBuild, wheel
@@ -23,6 +25,7 @@ from web.wheel import CannotBuild, wheel
 HERE = Path(__file__).resolve().parent
 INTO = Path("_build/lite")
 CACHE = Path("_build/lite-wheels")
+TO_BOOK = re.compile(r"\[([^][]+)\]\(\.\./\.\./book/[\w-]+\.md\)")  # leads nowhere in JupyterLite
 
 
 def build(root: Path = Path()) -> bool:
@@ -92,8 +95,9 @@ def _wheels(folder: Path) -> tuple[Path, Path]:
 def _jupyterlite(work: Path, kernel: Path, notebooks: list[Path]) -> Path:
     """What `jupyter lite build` makes, far from its own leftovers of earlier runs."""
     for path in notebooks:
-        (work / "files" / path.parent.name).mkdir(parents=True)
-        shutil.copy(path, work / "files" / path.parent.name)
+        place = work / "files" / path.parent.name / path.name
+        place.parent.mkdir(parents=True)
+        place.write_text(TO_BOOK.sub(r"\1", path.read_text("utf-8")), encoding="utf-8")
     command = [sys.executable, "-m", "jupyterlite_core", "build", "--force"]
     command += ["--config", str(HERE / "jupyter_lite_config.json"), "--lite-dir", str(work / "src")]
     command += [f"--LiteBuildConfig.federated_extensions={kernel.resolve()}"]
@@ -104,6 +108,7 @@ def _jupyterlite(work: Path, kernel: Path, notebooks: list[Path]) -> Path:
     done = subprocess.run(command, cwd=work, capture_output=True, text=True)
     if done.returncode or not (work / "out/lab/index.html").is_file():
         raise CannotBuild(f"jupyter lite build failed\n{(done.stdout + done.stderr)[-3000:]}")
+    go_on_where_asked(sorted(work.glob("out/build/*.js")))
     return work / "out"
 
 
