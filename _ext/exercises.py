@@ -76,8 +76,12 @@ class Progress(SphinxDirective):
         rows = "".join(_rows(chapter) for chapter in chapters().values())
         head = "<tr><th>Exercise</th><th>Points</th><th>In this browser</th></tr>"
         table = f"<table class='table' id='try-it-progress'><thead>{head}</thead>{rows}</table>"
-        clear = "<button type='button' id='try-it-clear' hidden>Forget everything</button>"
-        return [nodes.raw("", f"<div class='try-it-scroll'>{table}</div>{clear}", format="html")]
+        texts = ("Save everything", "Load a file", "Forget everything")
+        buttons = "".join(f"<button type='button'>{text}</button> " for text in texts)
+        file = "<input type='file' accept='.json,application/json' hidden>"
+        told = "<p id='try-it-told' role='status'></p>"
+        after = f"<div id='try-it-all' hidden>{buttons}{file}{told}</div>"
+        return [nodes.raw("", f"<div class='try-it-scroll'>{table}</div>{after}", format="html")]
 
 
 def _rows(chapter: Chapter) -> str:
@@ -90,7 +94,8 @@ def _rows(chapter: Chapter) -> str:
         last = "<span class='try-it-sum'></span>"
     rows = f"<tr><th colspan='2' scope='rowgroup'>{link}</th><td>{last}</td></tr>"
     for task in chapter.tasks:
-        link = f"<a href='{chapter.name}.html#{task.id}'>{task.number} <code>{task.name}</code></a>"
+        name = task.name.replace("_", "_<wbr>")  # where a phone may break it
+        link = f"<a href='{chapter.name}.html#{task.id}'>{task.number} <code>{name}</code></a>"
         rows += (
             f"<tr data-exercise='{task.name}'><td>{link}</td><td>{task.points}</td><td></td></tr>"
         )

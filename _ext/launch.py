@@ -15,9 +15,10 @@ from urllib.parse import quote
 
 from docutils import nodes
 
+import exercises  # noqa: F401, lets `web` be found
 from autograde.repository import repository_of
+from web.lite.__main__ import INTO as LITE  # holds lite/, which the build copies into the site
 
-LITE = "_build/lite"  # holds lite/, which the build copies into the site
 FOLDER = "exercises"
 
 
@@ -53,7 +54,7 @@ def find_lite(app, config) -> None:
     """Take JupyterLite into the site if it was built; a change of that rewrites the pages."""
     config.launch_lite = (Path(app.confdir) / LITE / "lite/index.html").is_file()
     if config.launch_lite:
-        config.html_extra_path = [*config.html_extra_path, LITE]
+        config.html_extra_path = [*config.html_extra_path, str(LITE)]
 
 
 def add_menu(app, pagename, templatename, context, doctree) -> None:
@@ -102,7 +103,7 @@ def add_line(app, doctree, docname) -> None:
 
 
 def copy_notebooks(app, error) -> None:
-    """What the links to download lead to."""
+    """What the links to download lead to, and what the page runs and exports (web/static)."""
     if error or app.builder.format != "html":
         return
     for page in app.env.found_docs:

@@ -94,7 +94,7 @@ def book(folder, tmp_path_factory):
     if not (SITE / "book/progress.html").is_file():
         pytest.skip("NOT TESTED, the book is not built: make book")
     site = tmp_path_factory.mktemp("book")
-    for path in [*SITE.iterdir(), *folder.iterdir()]:
+    for path in [*SITE.iterdir(), *folder.iterdir(), ROOT / "exercises"]:
         place = site / path.name
         place.unlink(missing_ok=True)
         place.symlink_to(path.resolve())
@@ -134,9 +134,7 @@ def test_a_reader_solves_an_exercise_and_hands_the_notebook_in(running, book, tm
         page.goto(f"{address}/book/progress.html")
         row = page.locator("tr[data-exercise=causal_mask]")
         assert "passed" in row.filter(has_text="passed").inner_text()
-        page.once("dialog", lambda dialog: dialog.accept())
-        page.get_by_role("button", name="Forget everything").click()
-        assert "–" in row.filter(has_text="–").inner_text()
+        everything_is_saved_and_loaded(page, row, tmp_path)
 
     nbformat.validate(nbformat.read(tmp_path / NOTEBOOK, 4))
     make_sample_class(ROOT, tmp_path / "class")
@@ -146,6 +144,52 @@ def test_a_reader_solves_an_exercise_and_hands_the_notebook_in(running, book, tm
     shutil.copy(tmp_path / NOTEBOOK, handed_in)
     (result,) = grade_assignment(ASSIGNMENT, tmp_path / "class", sandboxed=False, jobs=1)
     assert result.exercises == {t.name: t.points for t in chapters()[ASSIGNMENT].tasks}
+
+
+def everything_is_saved_and_loaded(page, row, folder: Path) -> None:
+    """On the page of the progress, where `row` says that its exercise has passed."""
+    told = page.locator("#try-it-told")
+
+    def press(name: str) -> None:
+        page.get_by_role("button", name=name).click()
+
+    def choose(file: Path, until: str) -> str:
+        with page.expect_file_chooser() as waiting:
+            press("Load a file")
+        waiting.value.set_files(file)
+        return told.filter(has_text=until).inner_text()
+
+    with page.expect_download() as waiting:
+        press("Save everything")
+    saved = folder / waiting.value.suggested_filename
+    waiting.value.save_as(saved)
+    page.once("dialog", lambda dialog: dialog.accept())
+    press("Forget everything")
+    row.filter(has_text="–").wait_for()
+
+    (folder / "half.json").write_text(saved.read_text()[:100])
+    (folder / "other.json").write_text(
+        '{"course": "No Peeking", "exercises": {"softmax": {"text": 1}}}'
+    )
+    assert "only a part of it" in choose(folder / "half.json", "Nothing was changed")
+    assert "of softmax cannot be read: text" in choose(folder / "other.json", "softmax")
+    assert "it is a notebook" in choose(folder / NOTEBOOK, "notebook")
+    assert page.evaluate("localStorage.getItem('no-peeking:softmax')") is None
+    count = len(chapters()[ASSIGNMENT].tasks)
+    assert f"{count} exercises" in choose(saved, "Taken from")
+    row.filter(has_text="passed").wait_for()
+    choose(saved, "Taken from")  # the same again, so nothing to ask
+
+    page.evaluate("""localStorage.setItem('no-peeking:causal_mask', '{"text": "mine"}')""")
+    assert "for causal_mask." in choose(saved, "other work")
+    press("Change nothing")
+    told.filter(has_text="Nothing was changed").wait_for()
+    choose(saved, "other work")
+    press("Keep what is here")
+    row.filter(has_text="begun").wait_for()
+    choose(saved, "other work")
+    press("Take the file")
+    row.filter(has_text="passed").wait_for()
 
 
 def answer_of(name: str) -> str:

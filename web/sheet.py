@@ -122,7 +122,7 @@ def page_text(chapter: Chapter, page: str, runs: bool) -> str:
 
     page: its text, in which the sections' labels stand. runs: can pages run Python?
     """
-    notebook = f"{{download}}`the notebook <../{chapter.path.as_posix()}>`"
+    notebook = f'<a href="../{chapter.path.as_posix()}" download>the notebook</a>'
     introduction = WITH_TORCH if not chapter.in_browser else HERE if runs else ELSEWHERE
     parts = ["\n", "## Exercises", introduction.format(notebook=notebook)]
     if chapter.given:

@@ -2,8 +2,8 @@
 
     python -m web.site      # to _build/site
 
-The scripts of `web/static`, the Python half of them, the wheel of `autograde`, and the students'
-notebooks: what a page runs, exports and offers for download.
+The scripts of `web/static`, the Python half of them, and the wheel of `autograde`. The students'
+notebooks come to the site's `exercises` by _ext/launch.py.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ def lay(root: Path = Path(), into: Path | None = None) -> Path:
     target = (root / INTO if into is None else into) / "web"
     wanted = {path.name: path for path in (root / "web" / "static").iterdir()}
     wanted |= {name: root / "web" / name for name in PYTHON} | {"autograde.whl": wheel(root)}
-    for path in root.glob("exercises/*/*.ipynb"):
-        wanted[f"notebooks/{path.parent.name}/{path.name}"] = path
     for name, source in wanted.items():
         place = target / name
         if not place.is_file() or not filecmp.cmp(source, place, shallow=False):

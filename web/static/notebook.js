@@ -10,7 +10,7 @@ export function load(path) {
 }
 
 async function fetched(path) {
-  const reply = await fetch(new URL(`notebooks/${path}`, import.meta.url));
+  const reply = await fetch(new URL(`../exercises/${path}`, import.meta.url));
   if (!reply.ok) throw new Error(`${path}: ${reply.status} ${reply.statusText}`);
   return new Notebook(path, await reply.json());
 }
@@ -57,9 +57,14 @@ const answered = (cell) => (isAnswer(cell) && saved(mark(cell).grade_id).text) |
 /** Let the browser save the notebook with the reader's answers, under the name to hand in. */
 export async function download(path) {
   const notebook = await load(path);
+  give(path.split("/").pop(), notebook.filled(), "application/x-ipynb+json");
+}
+
+/** Let the browser save a file of this name. */
+export function give(name, text, type) {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([notebook.filled()], { type: "application/x-ipynb+json" }));
-  link.download = path.split("/").pop();
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }

@@ -12,14 +12,29 @@ export function saved(exercise) {
 }
 
 /** Change some of it; an undefined value is forgotten. */
-export function save(exercise, changes) {
-  const all = { ...saved(exercise), ...changes };
+export const save = (exercise, changes) => put(exercise, { ...saved(exercise), ...changes });
+
+/** Keep this and nothing else of the exercise; false where that lasts only until the page is left. */
+export function put(exercise, all) {
   memory.set(exercise, all);
   try {
     localStorage.setItem(PREFIX + exercise, JSON.stringify(all));
+    return true;
   } catch {
-    // private browsing, or no room: it is kept until the page is left
+    return false; // private browsing, or no room
   }
+}
+
+/** All that is kept: {exercise: {text, ...}}. */
+export function savedAll() {
+  const names = new Set(memory.keys());
+  try {
+    for (const key of Object.keys(localStorage)) if (key.startsWith(PREFIX)) names.add(key.slice(PREFIX.length));
+  } catch {
+    // nothing is stored
+  }
+  const all = [...names].sort().map((name) => [name, saved(name)]);
+  return Object.fromEntries(all.filter(([, kept]) => Object.keys(kept).length));
 }
 
 export function forgetAll() {
