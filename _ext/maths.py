@@ -7,6 +7,7 @@ Where MathJax is not laid (`python -m web.vendor`), the readers' browsers do the
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from docutils import nodes
@@ -16,6 +17,8 @@ from sphinx.util.math import get_node_equation_number, wrap_displaymath
 MATHJAX = "_build/vendor/mathjax/tex-mml-chtml.js"
 STYLE = "mathjax.css"
 SECONDS = 20
+BEFORE = re.compile(r'([(\[“‘]+)(<span class="math notranslate[^>]*>)')
+AFTER = re.compile(r"(?<=</mjx-container>)</span>((?:&\w+;|[^\s<&]){1,12})")
 log = logging.getLogger(__name__)
 
 
@@ -78,6 +81,15 @@ def start(app, config) -> None:
         app.add_css_file(STYLE)
 
 
+def keep_together(app, pagename, templatename, context, doctree) -> None:
+    """Take what stands right beside a formula into its span, so that no line begins with a comma.
+
+    Browsers break lines on either side of a formula, which is a box to them, whatever follows.
+    """
+    if "body" in context:
+        context["body"] = AFTER.sub(r"\1</span>", BEFORE.sub(r"\2\1", context["body"]))
+
+
 def write_style(app, error) -> None:
     """The style sheet of all formulas, those of pages that were not written anew included."""
     if error or not hasattr(app, "setter") or app.builder.format != "html":
@@ -92,5 +104,6 @@ def write_style(app, error) -> None:
 def setup(app) -> dict:
     app.add_html_math_renderer("set", (visit, None), (visit, None))
     app.connect("config-inited", start)
+    app.connect("html-page-context", keep_together)
     app.connect("build-finished", write_style)
     return {"parallel_read_safe": True, "parallel_write_safe": False}

@@ -20,6 +20,9 @@ PAGES = pages(SITE) if SITE.is_dir() else []
 CHAPTERS = [page for page in PAGES if re.match(r"book/\d\d-", page)]
 HEAVY = """() => performance.getEntries().filter((e) => 'encodedBodySize' in e)
     .reduce((sum, e) => sum + e.encodedBodySize, 0)"""
+# Each page as one has it who has scrolled to its end: all of it is laid out, and was near.
+WHOLE = "document.documentElement.classList.remove('in-parts')"
+HEIGHT = "document.documentElement.scrollHeight"
 WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 ALT = "[...document.querySelectorAll('img')].map((image) => [image.getAttribute('src'), image.alt])"
 
@@ -62,6 +65,12 @@ class Reader:
         self.page.goto(f"{self.site}/{path}")
         self.page.wait_for_load_state("networkidle")
         return self.page
+
+    def read_to_the_end(self) -> None:
+        small = self.page.viewport_size
+        self.page.evaluate(WHOLE)
+        self.page.set_viewport_size({**small, "height": self.page.evaluate(HEIGHT)})
+        self.page.wait_for_load_state("networkidle")
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +122,7 @@ def test_every_page(form, path, request, axe):
     page = reader.open(path)
     assert reader.faults == []
     assert page.evaluate(HEAVY) < MEGABYTE, "the first view is too heavy"
+    reader.read_to_the_end()
     assert page.evaluate(WIDE) <= 0, "the page is wider than the screen"
     assert bad_alternatives(page.evaluate(ALT)) == []
     assert violations(axe, page) == []
@@ -186,6 +196,23 @@ def test_next_previous_copy_and_fold(desktop):
     assert page.locator("details.dropdown[open]").count() == 0
 
 
+def test_a_jump_in_a_page_that_is_laid_out_in_parts_lands_right(phone):
+    page = phone.open("book/10-memory.html")
+    last = page.locator("article section section").last
+    style = "each => getComputedStyle(each.parentElement).contentVisibility"
+    assert last.evaluate(style) == "auto"
+    place = last.get_attribute("id")
+    page.evaluate("id => document.querySelector(`a[href='#${id}']`).click()", place)
+    assert page.evaluate("document.documentElement.classList.contains('in-parts')") is False
+    page.wait_for_function(
+        "id => Math.abs(document.getElementById(id).getBoundingClientRect().top) < 200", arg=place
+    )
+    phone.open("book/index.html")
+    page = phone.open(f"book/10-memory.html#{place}")
+    assert last.evaluate(style) == "visible"
+    assert last.evaluate("each => Math.abs(each.getBoundingClientRect().top)") < 200
+
+
 def test_terms_are_linked_where_they_first_occur(site):
     page = (SITE / "book/05-multi-head.html").read_text(encoding="utf-8")
     linked = re.findall(r'<a class="[^"]*\bterm\b[^"]*" href="glossary\.html#([^"]+)"', page)
@@ -200,6 +227,7 @@ def test_formulas_are_set_in_the_page(path):
     assert "<mjx-container" in page
     assert "mjx-merror" not in page
     assert "tex-mml-chtml.js" not in page
+    assert not re.search(r"</mjx-container></span>[.,;:)]", page), "a line may begin with it"
 
 
 def deuteranopic(colour: str) -> np.ndarray:

@@ -54,6 +54,14 @@ class Compressing(SimpleHTTPRequestHandler):
         """Say nothing: a page makes dozens of requests."""
 
 
+class Server(ThreadingHTTPServer):
+    """One that says nothing when a browser has left in the middle of an answer."""
+
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 @functools.lru_cache(maxsize=512)
 def compressed(path: Path, changed: int) -> bytes:
     """The file, gzipped; kept until it changes."""
@@ -63,7 +71,7 @@ def compressed(path: Path, changed: int) -> bytes:
 def server(folder: Path = SITE, port: int = 0) -> ThreadingHTTPServer:
     """A server of this folder on 127.0.0.1; port 0 takes one that is free."""
     handler = functools.partial(Compressing, directory=str(folder))
-    return ThreadingHTTPServer(("127.0.0.1", port), handler)
+    return Server(("127.0.0.1", port), handler)
 
 
 @contextmanager

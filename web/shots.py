@@ -12,6 +12,10 @@ from web.browse import FORMS, browser, pages
 from web.serve import SITE, serving
 
 INTO = Path("_build/shots")
+WHOLE = """() => {
+    document.documentElement.classList.remove("in-parts");
+    return document.documentElement.scrollHeight;
+}"""
 STRIP = 3000  # pixels; a taller picture is cut, or its letters could not be read
 
 
@@ -19,15 +23,15 @@ def shoot(page, address: str, form: str, name: str) -> list[str]:
     """The page from top to bottom, in strips; gives their file names."""
     page.goto(address)
     page.wait_for_load_state("networkidle")
-    page.evaluate("document.querySelectorAll('img').forEach((image) => (image.loading = 'eager'))")
+    small, height = page.viewport_size, page.evaluate(WHOLE)
+    page.set_viewport_size({**small, "height": height})  # so that all of it is in view, and drawn
     page.wait_for_load_state("networkidle")
-    height = page.evaluate("document.documentElement.scrollHeight")
-    width = page.viewport_size["width"]
     files = []
     for number, top in enumerate(range(0, height, STRIP)):
         files.append(f"{name}-{form}-{number}.png")
-        clip = {"x": 0, "y": top, "width": width, "height": min(STRIP, height - top)}
-        page.screenshot(path=str(INTO / files[-1]), clip=clip, full_page=True)
+        clip = {"x": 0, "y": top, "width": small["width"], "height": min(STRIP, height - top)}
+        page.screenshot(path=str(INTO / files[-1]), clip=clip)
+    page.set_viewport_size(small)
     return files
 
 

@@ -1,6 +1,11 @@
+// A new page is laid out in parts (book.css). A jump inside it lands right when all heights are known.
+const whole = () => document.documentElement.classList.remove("in-parts");
+addEventListener("click", ({ target }) => target.closest("a[href*='#']") && whole(), { capture: true });
+
 // What folds on a screen is open on paper, and closed again afterwards.
 let opened = [];
 addEventListener("beforeprint", () => {
+  whole();
   opened = [...document.querySelectorAll("details:not([open])")];
   for (const fold of opened) fold.open = true;
 });
@@ -10,17 +15,21 @@ addEventListener("afterprint", () => {
 
 // What is wider than its box is reached by keyboard, too: the arrow keys scroll what has the focus.
 // Looked at when it is near, so that a long page need not be measured before it can be read.
-const boxes = "pre, div.math, .pst-scrollable-table-container, .cell_output .output";
+const kinds = "pre, div.math, .pst-scrollable-table-container, .cell_output .output";
 const near = new IntersectionObserver((seen) => {
-  const wide = seen.map(({ target }) => target.scrollWidth > target.clientWidth);
-  seen.forEach(({ target }, number) => {
-    if (wide[number]) target.tabIndex = 0;
-    else target.removeAttribute("tabindex");
+  const boxes = seen.filter((each) => each.isIntersecting).map(({ target }) => target);
+  const wide = boxes.map((box) => box.scrollWidth > box.clientWidth);
+  boxes.forEach((box, number) => {
+    if (wide[number]) box.tabIndex = 0;
+    else box.removeAttribute("tabindex");
   });
 }, { rootMargin: "500px" });
 const watch = () => {
   near.disconnect();
-  for (const box of document.querySelectorAll(boxes)) near.observe(box);
+  for (const box of document.querySelectorAll(kinds)) near.observe(box);
 };
-addEventListener("load", watch);
+addEventListener("load", (event) => {
+  watch();
+  event.stopImmediatePropagation(); // the theme would measure every box of the page, and at each change again
+});
 addEventListener("resize", watch);
