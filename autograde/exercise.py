@@ -53,8 +53,10 @@ class Exercise:
     exact_dtype: bool = False  # the exercise names the result's dtype
     weights_at: int | None = None  # where attention weights stand in the result; 0 alone, too
     secret: bool = False  # the expected numbers are the exercise, and stay unsaid
+    many_right: bool = False  # as of a training: claims judge the result, no numbers are compared
     returns: tuple[str, ...] = ()  # names for the parts of a tuple
     broken: Callable | None = None  # what students get, to mend it; else an empty body
+    steps: Callable | None = None  # what a result was made of, of `diagnosis.inside`
     uses: tuple[str, ...] = ()  # earlier exercises whose functions an answer may call
     seconds: float = SECONDS  # for one call
     rtol: float = RTOL

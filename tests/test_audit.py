@@ -125,6 +125,17 @@ def test_what_is_accepted_on_purpose_is_no_fault():
         assert not list(Findings(exercise, tried=[tried]).faults())
 
 
+def test_where_many_results_are_right_what_passes_needs_a_reason(monkeypatch):
+    exercise = replace(find("padding_mask"), claims=[], many_right=True)
+    monkeypatch.setattr(exam, "find", lambda name: exercise)
+    free = {"exercise": "padding_mask", "change": "<=", "reason": "Nobody asks for it."}
+    monkeypatch.setattr(exam, "ACCEPTED", [free])
+    found = Findings(exercise, tried=exam.try_mutants("padding_mask"))
+    assert {t.accepted for t in found.tried} == {"", free["reason"]}
+    assert [t for t in found.tried if not t.accepted] == found.survivors
+    assert any("that these are right must be said" in fault for fault in found.faults())
+
+
 def test_a_call_that_runs_out_of_time_accuses_nobody():
     """On a busy machine any may; whoever hangs on an input of a claim is rejected by that."""
     exercise = find("causal_mask")

@@ -15,15 +15,18 @@ WRONG = [(e, answer) for e in ALL for answer in misconceptions(e)]
 RIGHT = [(e, answer) for e in ALL for answer in correct_variants(e)]
 
 
+def graded(exercise):
+    """Seeds of a grading; of an exercise that trains a single one, for each takes seconds."""
+    return GRADE_SEEDS[: 1 if exercise.many_right else None]
+
+
 def label(value):
     return getattr(value, "id", None) or getattr(value, "name", None)
 
 
 @pytest.mark.parametrize(("exercise", "answer"), WRONG, ids=label)
 def test_a_wrong_answer_is_rejected_and_named(exercise, answer):
-    # A training takes seconds, and there is one for each seed.
-    graded = GRADE_SEEDS[: 1 if exercise.name in ("train", "train_decoder") else None]
-    for seeds in (CHECK_SEEDS, graded):
+    for seeds in (CHECK_SEEDS, graded(exercise)):
         found = report(examine(exercise, local(answer.function), seeds))
         assert not found.passed
         assert found.examination.points < exercise.points
@@ -32,7 +35,7 @@ def test_a_wrong_answer_is_rejected_and_named(exercise, answer):
 
 @pytest.mark.parametrize(("exercise", "answer"), RIGHT, ids=label)
 def test_a_right_answer_is_accepted(exercise, answer):
-    for seeds in (CHECK_SEEDS, GRADE_SEEDS):
+    for seeds in (CHECK_SEEDS, graded(exercise)):
         found = report(examine(exercise, local(answer.function), seeds))
         assert found.passed, found.text()
         assert found.examination.points == exercise.points
@@ -40,8 +43,15 @@ def test_a_right_answer_is_accepted(exercise, answer):
 
 @pytest.mark.parametrize("exercise", ALL, ids=label)
 def test_the_reference_is_accepted(exercise):
-    found = report(examine(exercise, local(exercise.reference), GRADE_SEEDS))
+    found = report(examine(exercise, local(exercise.reference), graded(exercise)))
     assert found.passed, found.text()
+
+
+def test_who_clips_each_tensor_by_itself_gets_no_points():
+    """That is the mistake to make here, so that the core is about it."""
+    exercise = find("clip_by_global_norm")
+    answers = {answer.id: answer.function for answer in misconceptions(exercise)}
+    assert examine(exercise, local(answers["each_by_itself"])).points == 0
 
 
 @pytest.mark.parametrize("exercise", ALL, ids=label)

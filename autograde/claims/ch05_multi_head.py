@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from autograde.claims.shared import blind_queries_get_zeros, some_mask
+from autograde.diagnosis import inside
 from autograde.exercise import Exercise
 from autograde.reference import ch05_multi_head as reference
 
@@ -142,6 +143,7 @@ multi_head_attention = Exercise(
         "v, allowed with its heads axis); return merge_heads(out) @ w_o.",
     ),
     uses=("split_heads", "merge_heads"),
+    steps=inside.of_heads,
 )
 
 
@@ -250,6 +252,7 @@ cross_attention = Exercise(
         "gets its heads axis, as in multi_head_attention.",
     ),
     uses=("split_heads", "merge_heads"),
+    steps=inside.of_heads,
 )
 
 

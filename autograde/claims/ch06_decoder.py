@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from autograde.claims.shared import some_mask
+from autograde.diagnosis import inside
 from autograde.exercise import Exercise
 from autograde.reference import ch06_decoder as reference
 from autograde.values import differing
@@ -51,6 +52,7 @@ layer_norm = Exercise(
         "then use gain and bias.",
     ),
     atol=1e-5,
+    steps=inside.of_layer_norm,
 )
 
 
@@ -106,6 +108,7 @@ rms_norm = Exercise(
         "Divide x by torch.sqrt(x.square().mean(dim=-1, keepdim=True) + eps), then multiply by "
         "the gain.",
     ),
+    steps=inside.of_rms_norm,
 )
 
 
@@ -354,6 +357,7 @@ decoder_logits = Exercise(
     ),
     uses=("layer_norm", "decoder_block"),
     atol=COARSE,  # what a block computes is the business of decoder_block
+    steps=inside.of_logits,
 )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from autograde import specimens
 from autograde.broken import ch07_debugging as museum
 from autograde.claims.shared import blind_queries_get_zeros, broadcasts, qkv, some_mask
+from autograde.diagnosis import inside
 from autograde.exercise import Exercise
 from autograde.reference import ch07_debugging as reference
 from autograde.values import describe, differing
@@ -412,6 +413,7 @@ repair_norm = Exercise(
         "A position's mean and variance are those of its own features: the last axis alone, "
         "with keepdims=True.",
     ),
+    steps=inside.of_layer_norm,
 )
 
 
@@ -467,6 +469,7 @@ repair_merge = Exercise(
         "The sequence axis must stand before the heads axis again when the last two axes are "
         "joined: undo the swapaxes of `split` first.",
     ),
+    steps=inside.of_heads,
 )
 
 

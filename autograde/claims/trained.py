@@ -18,6 +18,7 @@ from autograde.reference.ch11_training import cross_entropy, get_batch
 from autograde.values import Mismatch, conform, describe
 
 BLOCK = 16  # tokens of a window
+CLEARLY = 0.015  # nats; how many heads judge them is all the same to some weights
 SQUARE = ("w_q", "w_k", "w_v", "w_o")
 
 
@@ -93,6 +94,26 @@ def foresees(
         )
         detail += symptom(params, held_out, args[0], n_heads)
     probe.fail(detail.strip(), *args)
+
+
+def with_as_many_heads(
+    probe: Probe, language: Language, params: dict, seed: int, n_heads: int, others: tuple[int, ...]
+) -> None:
+    """On new text, the weights are not clearly better with another number of heads.
+
+    Of weights that foresee next to nothing this tells nothing.
+    """
+    held_out, args = language.sample(8_000, seed), probe.records[0].args
+    usual = nats(params, held_out, n_heads=n_heads)
+    if not usual < language.entropy(1):
+        return
+    losses = {other: nats(params, held_out, n_heads=other) for other in others}
+    best = min(losses, key=losses.get)
+    if losses[best] < usual - CLEARLY:
+        heads = "one head" if best == 1 else f"{best} heads"
+        detail = f"with {heads} they get {losses[best]:.2f} nats per token on new text, with "
+        detail += f"{n_heads} heads {usual:.2f}: how many had attention when they were trained?"
+        probe.fail(detail, *args)
 
 
 def returns_within(probe: Probe, limit: float, *args) -> None:

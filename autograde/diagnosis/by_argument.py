@@ -20,6 +20,7 @@ from autograde.values import is_tensor, plain
 
 Wrong = tuple[Any, Any, Record]  # (got, expected, where)
 NEAR = 1e-3
+DIFFERENT = 3  # values of an argument that tell a multiple of it from chance
 
 SUMS: dict[str, Callable[[Any, Any], Any]] = {  # what is expected, from the result and an argument
     "the expected one plus {}": lambda got, a: got - a,
@@ -106,9 +107,17 @@ def _quantity(numbers: list[float], given: list[dict], names: list[str]) -> str:
         values = [each[name] for each in given]
         if any(np.ndim(value) or value <= 0 for value in values) or len(set(values)) < 2:
             continue
+        multiples: dict[float, str] = {}
         for power, words in POWERS.items():
-            if np.allclose(numbers, np.array(values, dtype=float) ** power, rtol=NEAR, atol=0):
+            found = numbers / np.array(values, dtype=float) ** power
+            if np.allclose(found, 1, rtol=NEAR, atol=0):
                 return words.format(name)
+            if len(set(values)) >= DIFFERENT and np.allclose(found, found[0], rtol=NEAR, atol=0):
+                factor, text = f"{found[0]:.4g}", words.format(name)
+                over = text.replace("1 over", f"{factor} over", 1)
+                multiples[power] = over if power < 0 else f"{factor} times {text}"
+        if multiples:
+            return multiples[min(multiples, key=abs)]
     return ""
 
 

@@ -80,7 +80,7 @@ def _set(path: Path, change: Callable[[Any], Any]) -> Change:
             return known
         if not is_tensor(value):
             return put(known, path, change(value))
-        new = np.ascontiguousarray(change(numbers_of(value)))
+        new = np.array(change(numbers_of(value)), order="C")  # PyTorch takes no negative strides
         return put(known, path, value.new_tensor(new, dtype=value.dtype))
 
     return changed
@@ -94,6 +94,10 @@ def _backwards(array: np.ndarray) -> np.ndarray:
     return np.flip(array, axis=-2 if array.ndim > 1 else -1)
 
 
+def _first_axis_backwards(array: np.ndarray) -> np.ndarray:
+    return np.flip(array, axis=0) if array.ndim else array
+
+
 def _first_sample(array: np.ndarray) -> np.ndarray:
     return np.broadcast_to(array[:1], array.shape) if array.ndim > 2 else array
 
@@ -102,7 +106,10 @@ def _identity(array: np.ndarray) -> np.ndarray:
     return np.broadcast_to(np.eye(*array.shape[-2:], dtype=array.dtype), array.shape)
 
 
+# Two of them, or one and a mistake, can cancel.
 COUNTING = (
+    "larger by one", "smaller by one", "shifted by one place to the left",
+    "shifted by one place to the right",
     "of the opposite sign", "all zeros", "all ones", "its reciprocal", "its square",
     "its square root", "its negative", "twice what it is", "half of what it is",
 )  # fmt: skip
@@ -114,6 +121,7 @@ CHANGES: dict[str, dict[str, Callable[[Any], Any]]] = {
         "transposed": _turned,
         "of the opposite sign": np.negative,
         "in the opposite order": _backwards,
+        "in the opposite order along its first axis": _first_axis_backwards,
         "twice what it is": lambda array: 2 * array,
         "half of what it is": lambda array: array / 2,
         "the same for the whole batch as for its first sample": _first_sample,
@@ -130,6 +138,9 @@ CHANGES: dict[str, dict[str, Callable[[Any], Any]]] = {
         "smaller by one": lambda array: array - 1,
         "all zeros": np.zeros_like,
         "in the opposite order": np.flip,
+        "in the opposite order along its first axis": _first_axis_backwards,
+        "twice what it is": lambda array: 2 * array,
+        "half of what it is": lambda array: array // 2,
         "shifted by one place to the left": lambda array: np.roll(array, -1, axis=-1),
         "shifted by one place to the right": lambda array: np.roll(array, 1, axis=-1),
     },

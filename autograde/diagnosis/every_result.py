@@ -12,7 +12,7 @@ from autograde.diagnosis.relations import only_there
 from autograde.examination import Record
 from autograde.exercise import Exercise
 from autograde.recalled import digest
-from autograde.values import is_tensor, plain, same, size
+from autograde.values import differing, is_tensor, plain, same, size
 
 
 def stale(records: tuple[Record, ...], failed: list[Record]) -> str:
@@ -53,6 +53,27 @@ def as_it_came_in(failed: list[Record], right: list[Record], exercise: Exercise)
     return ""
 
 
+def partly_as_it_came_in(failed: list[Record], exercise: Exercise) -> str:
+    """Do the results hold, wherever they are wrong, what an argument holds there?"""
+
+    def unchanged(record: Record, name: str) -> float | None:
+        """How large the numbers are that were left as they are; None if not all were."""
+        got, want, value = record.outcome.value, record.expected, _argument(record, exercise, name)
+        if not all(isinstance(x, np.ndarray) and x.dtype.kind == "f" for x in (got, want, value)):
+            return None
+        if not got.shape == want.shape == value.shape:
+            return None
+        wrong = differing(got, want)
+        alike = not differing(got[wrong], value[wrong]).any()
+        return float(np.abs(value[wrong]).max(initial=0)) if alike else None
+
+    for name in exercise.parameters if len(failed) > 1 else ():
+        found = [unchanged(record, name) for record in failed]
+        if None not in found and 2 * np.count_nonzero(found) > len(found):
+            return f"Where the result is wrong, the numbers of `{name}` stand there, unchanged."
+    return ""
+
+
 def _argument(record: Record, exercise: Exercise, name: str) -> Any:
     value = known_arguments(exercise, record).get(name)
     return plain(value) if is_tensor(value) else value
@@ -72,6 +93,25 @@ def other_order(failed: list[Record]) -> str:
         ):
             return "The parts of the result come back in another order."
     return ""
+
+
+def entries(failed: list[Record], exercise: Exercise) -> str:
+    """Of lists, as of pairs: is something missing, or is there something besides?"""
+    both = [(r.outcome.value, r.expected) for r in failed]
+    kinds = all(isinstance(x, tuple) and all(map(_plain, x)) for pair in both for x in pair)
+    if len(both) < 2 or exercise.returns or not kinds:
+        return ""
+    if all(set(got) > set(want) for got, want in both):
+        return "All that is expected is there, and something besides."
+    if all(set(got) < set(want) for got, want in both):
+        return "Something is missing; all that is there is right."
+    return ""
+
+
+def _plain(entry: Any) -> bool:
+    """Is it a number, or a tuple of numbers?"""
+    parts = entry if isinstance(entry, tuple) else (entry,)
+    return all(isinstance(part, bool | int | float) for part in parts)
 
 
 def right_parts(failed: list[Record], parts: dict[tuple, list], exercise: Exercise) -> str:

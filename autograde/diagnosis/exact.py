@@ -51,6 +51,22 @@ def _all(value: bool) -> Holds:
     return lambda got, want: got.dtype == bool and (got == value).all() and (want != value).any()
 
 
+def _piece(end: bool) -> Holds:
+    """Is it the expected one without its beginning (or end), along one axis?"""
+
+    def holds(got: np.ndarray, want: np.ndarray) -> bool:
+        if got.ndim != want.ndim or not 0 < got.size < want.size:
+            return False
+        shorter = [axis for axis in range(want.ndim) if got.shape[axis] < want.shape[axis]]
+        if len(shorter) != 1:
+            return False
+        n = got.shape[shorter[0]]
+        places = np.arange(want.shape[shorter[0]])
+        return agree(got, np.take(want, places[-n:] if end else places[:n], axis=shorter[0]))
+
+    return holds
+
+
 def _numbers_in_another_shape(got: np.ndarray, want: np.ndarray) -> bool:
     return got.shape != want.shape and got.size == want.size and agree(got.ravel(), want.ravel())
 
@@ -77,4 +93,6 @@ EXACT: dict[str, Holds] = {
     "The result is the square root of the expected one.": _is(np.sqrt),
     "The result is the reciprocal of the expected one.": _is(np.reciprocal),
     "The result is the expected one without its signs.": _is(np.abs),
+    "What came back is right, but its beginning is missing.": _piece(end=True),
+    "What came back is right, but its end is missing.": _piece(end=False),
 }

@@ -1,12 +1,13 @@
 """What went into a result and is not seen in it, worked back from it where that can be done.
 
 The last step of some functions can be undone, for it is a product with a matrix that was given.
-What is found before it is compared with what should be there, as the results are.
+What is found before it is compared with what should be there, as the results are. An exercise
+names the function here that does it: `steps=inside.of_heads`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from autograde.values import ATOL, RTOL, is_tensor, plain
 HEADS, WEIGHTS = "the outputs of the heads, before `w_o`", "the weights of the heads"
 VECTORS = "the vectors that are multiplied by `params['token_embedding'].T`"
 NORMALISED = "the vectors of the last norm, before `params['norm_gain']` and `params['norm_bias']`"
+BEFORE_BIAS, BEFORE_GAIN = "the vectors before `gain` and `bias`", "the vectors before `gain`"
 Inside = dict[str, list[tuple[Any, Any, Record]]]  # name: (got, expected, where)
 
 
@@ -27,7 +29,7 @@ def inside(exercise: Exercise, failed: list[Record]) -> Inside:
     """Of each step inside that can be seen: what it gave and what it should have given, in those
     of the failed results from which both can be worked back."""
     found: Inside = {}
-    look = STEPS.get(exercise.name)
+    look = exercise.steps
     for record in failed if look else ():
         known = {
             name: plain(value) if is_tensor(value) or isinstance(value, dict) else value
@@ -51,7 +53,7 @@ def _undone(product: np.ndarray, matrix: np.ndarray) -> np.ndarray | None:
     return x if fits else None
 
 
-def _of_heads(known: Known, out: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+def of_heads(known: Known, out: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     """The heads' outputs; and the weights, where there are no more keys than numbers in a value."""
     joined = _undone(out, known["w_o"])
     if joined is None or joined.dtype != np.float64:
@@ -68,7 +70,8 @@ def _of_heads(known: Known, out: np.ndarray) -> Iterator[tuple[str, np.ndarray]]
             yield WEIGHTS, weights.round(9) + 0.0
 
 
-def _of_logits(known: Known, logits: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+def of_logits(known: Known, logits: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """What the token embeddings are compared with, before and after gain and bias."""
     params = known["params"]
     vectors = _undone(logits, np.asarray(params["token_embedding"]).T)
     telling = vectors is not None and vectors.shape[-1] > 2  # two numbers become -1 and 1
@@ -77,8 +80,13 @@ def _of_logits(known: Known, logits: np.ndarray) -> Iterator[tuple[str, np.ndarr
         yield NORMALISED, (vectors - params["norm_bias"]) / params["norm_gain"]
 
 
-STEPS: dict[str, Callable[[Known, np.ndarray], Iterator[tuple[str, np.ndarray]]]] = {
-    "multi_head_attention": _of_heads,
-    "cross_attention": _of_heads,
-    "decoder_logits": _of_logits,
-}
+def of_layer_norm(known: Known, out: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """The normalised vectors."""
+    if (known["gain"] != 0).all():
+        yield BEFORE_BIAS, (out - known["bias"]) / known["gain"]
+
+
+def of_rms_norm(known: Known, out: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """The normalised vectors."""
+    if (known["gain"] != 0).all():
+        yield BEFORE_GAIN, out / known["gain"]

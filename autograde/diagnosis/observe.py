@@ -12,13 +12,21 @@ from typing import Any
 import numpy as np
 
 from autograde.diagnosis.by_argument import by_argument
-from autograde.diagnosis.every_result import as_it_came_in, other_order, right_parts, signs, stale
+from autograde.diagnosis.every_result import (
+    as_it_came_in,
+    entries,
+    other_order,
+    partly_as_it_came_in,
+    right_parts,
+    signs,
+    stale,
+)
 from autograde.diagnosis.inside import WEIGHTS, inside
 from autograde.diagnosis.one_result import look
 from autograde.diagnosis.other_input import other_input
 from autograde.diagnosis.pairs import agree
 from autograde.diagnosis.places import where
-from autograde.diagnosis.relations import relation, rough_relation
+from autograde.diagnosis.relations import relation, rough_relation, weak_relation
 from autograde.diagnosis.rows import by_keys
 from autograde.examination import Examination, Finding, Record
 from autograde.exercise import Exercise
@@ -34,7 +42,7 @@ def observe(examination: Examination, finding: Finding) -> str:
     said of a single result is said of `finding.got`, which the student is shown.
     """
     exercise, records = examination.exercise, examination.records
-    if exercise.secret:
+    if exercise.secret or exercise.many_right:
         return ""
     failed = [r for r in records if r.fault == "value" and r.outcome.returned]
     fine = [r for r in records if r.fault != "value" and r.outcome.returned]
@@ -45,6 +53,9 @@ def observe(examination: Examination, finding: Finding) -> str:
     )
     shown = {path: (got, want) for path, got, want in _parts(finding.got, finding.expected)}
     weights = [(), (exercise.weights_at,)] if exercise.weights_at is not None else []
+    scored = list(weights)
+    # Then how the weights are made is not the question.
+    well_weighed = exercise.weights_at and bool(parts) and (exercise.weights_at,) not in parts
     weights += [()] if _distributions(records) else []
 
     def of_parts(sentence: Callable, values: dict[Path, Any]) -> str:
@@ -57,16 +68,20 @@ def observe(examination: Examination, finding: Finding) -> str:
         stale(records, failed)
         or as_it_came_in(failed, fine, exercise)
         or other_order(failed)
+        or entries(failed, exercise)
         or of_parts(lambda path, pairs: relation(pairs, right.get(path, ())), pairs)
         or other_input(examination)
         or of_parts(lambda path, wrong: by_argument(exercise, wrong, path in weights), parts)
         or of_parts(lambda path, pair: look(*pair, weights=path in weights), shown)
         or _inside(exercise, failed)
+        or partly_as_it_came_in(failed, exercise)
         or signs(records)
-        or of_parts(lambda _, wrong: by_keys(exercise, wrong), parts)
+        or of_parts(lambda _, wrong: by_keys(exercise, wrong), {} if well_weighed else parts)
         or of_parts(lambda _, pairs: rough_relation(pairs), pairs)
-        or of_parts(lambda _, pairs: where(pairs), pairs)
+        or of_parts(lambda _, pairs: f"{where(pairs)} {weak_relation(pairs)}".strip(), pairs)
+        or of_parts(lambda path, pairs: _softmaxed(pairs) if path in scored else "", pairs)
         or right_parts(failed, parts, exercise)
+        or of_parts(lambda _, pairs: _nan_aside(pairs), pairs)
     )
 
 
@@ -81,6 +96,8 @@ def _inside(exercise: Exercise, failed: list[Record]) -> str:
             or by_argument(exercise, wrong, weights)
             or rough_relation(pairs)
             or (where(pairs) if weights else "")  # rows are as wrong inside as in the result
+            or weak_relation(pairs)
+            or (_softmaxed(pairs) if weights and pairs else "")
         )
         if text:
             return f"In {name}, where they can be worked back from the results: {text}"
@@ -88,6 +105,31 @@ def _inside(exercise: Exercise, failed: list[Record]) -> str:
         if text:
             return f"In {name}, as worked back from one result: {text}"
     return ""
+
+
+def _nan_aside(pairs: list) -> str:
+    """That some results hold NaN; and what is true of those that do not."""
+    pairs = [(np.asarray(got), np.asarray(want)) for got, want in pairs]
+    rest = [(got, want) for got, want in pairs if not (_nan(got) and not _nan(want))]
+    if len(rest) == len(pairs):
+        return ""
+    text = relation(rest) or rough_relation(rest) or f"{where(rest)} {weak_relation(rest)}"
+    others = f" Of the others: {text.strip()}" if text.strip() else ""
+    return f"Some results hold NaN that should not.{others}"
+
+
+def _nan(array: np.ndarray) -> bool:
+    return array.dtype.kind == "f" and bool(np.isnan(array).any())
+
+
+def _softmaxed(pairs: list) -> str:
+    """Are the weights those of a softmax, only of other scores?"""
+    for got, want in pairs:
+        got, want = np.asarray(got), np.asarray(want)
+        alike = got.shape == want.shape and np.allclose(got.sum(axis=-1), want.sum(axis=-1))
+        if not alike or (got < 0).any():
+            return ""
+    return "Each row of weights sums to what it should; look at the scores that they are made of."
 
 
 def _name(exercise: Exercise, path: Path) -> str:

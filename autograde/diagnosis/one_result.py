@@ -8,6 +8,8 @@ import numpy as np
 
 from autograde.diagnosis.pairs import agree
 
+SMALL = 1e-6  # a weight that can be rounded to 0
+
 
 def look(got: Any, want: Any, weights: bool, axes: str = "batch") -> str:
     """One sentence about it, or "". axes: what those in front of queries and keys are called."""
@@ -43,16 +45,27 @@ def _row_sums(got: np.ndarray, want: np.ndarray) -> str:
     wrong = np.abs(sums - right) > 1e-3
     if not wrong.any():
         return ""
-    columns = got.ndim > 1 < got.shape[-2] and np.allclose(got.sum(axis=-2), 1)
+    columns = got.ndim > 1 < got.shape[-2] and sums.all() and _ones(got.sum(axis=-2))
     down = "; the columns sum to 1 instead" if columns else ""
     if got.ndim == 1:
         return f"What should sum to 1 sums to {sums:.4g}."
     return f"A row of weights sums to {sums[wrong][0]:.4g}, not to {right[wrong][0]:g}{down}."
 
 
+def _ones(sums: np.ndarray) -> bool:
+    """Are they all 1, but for the 0 of keys that nobody sees?"""
+    return bool(sums.any()) and np.allclose(sums[sums != 0], 1)
+
+
 def _one_key(got: np.ndarray, want: np.ndarray) -> str:
     hard, soft = (((x == 0) | (x == 1)).all() for x in (got, want))
-    return "All the weight goes to a single one." if hard and not soft and got.any() else ""
+    if hard and not soft and got.any() and (got.ndim < 2 or got.shape[-2] > 1):
+        return "All the weight goes to a single one."
+    missed = (got == 0) & (want > SMALL)
+    if want.ndim < 2 or not missed.any():
+        return ""
+    query, key = _index(missed)[-2:]
+    return f"Query {query} gives no weight to key {key}, which should get some."
 
 
 def _index(marks: np.ndarray) -> list[int]:

@@ -9,7 +9,19 @@ import numpy as np
 from autograde.values import ATOL, differing
 
 Pair = tuple[np.ndarray, np.ndarray]  # (got, expected)
-Holds = Callable[[np.ndarray, np.ndarray], bool]
+Holds = Callable[[np.ndarray, np.ndarray], bool | None]  # None: of such a pair it tells nothing
+ENOUGH = 2  # pairs that must tell, where there are as many
+
+
+def holds_throughout(holds: Holds, pairs: list[Pair]) -> bool:
+    """Does it hold for every pair of which it tells anything?"""
+    found = [holds(*pair) for pair in pairs]
+    return False not in found and found.count(True) >= min(ENOUGH, len(found))
+
+
+def unless(trivial: bool, true: bool) -> bool | None:
+    """None for what holds, and would hold of nearly anything of that size."""
+    return None if true and trivial else bool(true)
 
 
 def agree(got: np.ndarray, want: np.ndarray) -> bool:

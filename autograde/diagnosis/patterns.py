@@ -115,8 +115,14 @@ def _longest(known: dict[str, Any]) -> int:
 
 def _special(known: dict[str, Any]) -> Iterator[str]:
     for path in lists(known):
-        if len(get(known, path)) > 1:
+        entries = get(known, path)
+        if len(entries) > 1:
             yield f"{name_of(path)} of more than one entry"
+        if all(type(entry) in (int, float) for entry in entries):
+            if len(set(entries)) > 1:
+                yield f"{name_of(path)} with different numbers in it"
+            if 0 in entries:
+                yield f"{name_of(path)} with a 0 in it"
     values = {name_of(path): value for path, value in leaves(known)}
     for name, value in values.items():
         if value is None:

@@ -50,6 +50,19 @@ def _diagonal(inside: bool) -> Holds:
     return holds
 
 
+def _side(below: bool) -> Holds:
+    """Do all wrong entries stand below (or above) the diagonal that ends in the last corner?"""
+
+    def holds(wrong: np.ndarray, want: np.ndarray) -> bool:
+        if wrong.ndim < 2 or min(wrong.shape[-2:]) < 2:
+            return False
+        shift = wrong.shape[-1] - wrong.shape[-2]
+        here = np.tri(*wrong.shape[-2:], shift - 1 if below else shift, dtype=bool)
+        return not (wrong & ~(here if below else ~here)).any()
+
+    return holds
+
+
 def _where(special: Callable, inside: bool) -> Holds:
     def holds(wrong: np.ndarray, want: np.ndarray) -> bool:
         if want.dtype.kind != "f":
@@ -77,9 +90,13 @@ PLACES: dict[str, Holds] = {
     "It is wrong only where 0 is expected.": _where(_zero, True),
     "It is wrong only where -inf is expected.": _where(np.isneginf, True),
     "Where 0 is expected, it is right; elsewhere it is not.": _where(_zero, False),
+    "Only entries below the diagonal are wrong.": _side(below=True),
+    "Only entries above the diagonal are wrong.": _side(below=False),
     "The first row is always right; what follows is not.": _at(-2, 0, False),
     "The last row is always right; what comes before is not.": _at(-2, -1, False),
     "The diagonal is always right; beside it there are wrong entries.": _diagonal(False),
     "The first column is always right; what follows is not.": _at(-1, 0, False),
     "The last column is always right; what comes before is not.": _at(-1, -1, False),
+    "In the first head, or whatever is first along the last axis but two, it is always right; in "
+    "the others it is not.": _at(-3, 0, False),
 }

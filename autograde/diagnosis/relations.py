@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from autograde.diagnosis.exact import EXACT
-from autograde.diagnosis.pairs import Pair, agree, finite
+from autograde.diagnosis.pairs import Holds, Pair, agree, finite, holds_throughout
 from autograde.diagnosis.rough import ROUGH
+from autograde.diagnosis.weak import WEAK
 
 BOTH_WAYS = "Some entries are True that should be False, and some the other way round."
 
@@ -47,18 +48,29 @@ def only_there(sentence: str) -> str:
 
 def rough_relation(pairs: list[Pair]) -> str:
     """The first relation that says less, but holds for every pair; or ""."""
+    return _first(ROUGH, pairs) or _both_ways(pairs)
+
+
+def weak_relation(pairs: list[Pair]) -> str:
+    """The first one that says next to nothing; or ""."""
+    return _first(WEAK, pairs)
+
+
+def _first(relations: dict[str, Holds], pairs: list[Pair]) -> str:
     pairs = [(np.asarray(got), np.asarray(want)) for got, want in pairs]
     if not pairs or any(array.dtype.kind not in "biuf" for pair in pairs for array in pair):
         return ""
     with np.errstate(all="ignore"):
         if not _telling(pairs) or any(agree(*pair) for pair in pairs):
             return ""
-        found = (words for words, holds in ROUGH.items() if all(holds(*pair) for pair in pairs))
-        return next(found, "") or (BOTH_WAYS if all(map(_bools, pairs)) else "")
+        found = (w for w, holds in relations.items() if holds_throughout(holds, pairs))
+        return next(found, "")
 
 
-def _bools(pair: Pair) -> bool:
-    return pair[0].dtype == bool == pair[1].dtype and pair[0].shape == pair[1].shape
+def _both_ways(pairs: list[Pair]) -> str:
+    pairs = [(np.asarray(got), np.asarray(want)) for got, want in pairs]
+    bools = all(a.dtype == bool == b.dtype and a.shape == b.shape for a, b in pairs)
+    return BOTH_WAYS if pairs and bools else ""
 
 
 def _telling(pairs: list[Pair]) -> bool:

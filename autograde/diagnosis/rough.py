@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from autograde.diagnosis.pairs import Holds, agree, both_numbers, finite
+from autograde.diagnosis.lines import (
+    all_rows_alike,
+    rearranged,
+    right_sums,
+    same_lengths,
+    symmetric,
+)
+from autograde.diagnosis.pairs import Holds, agree, both_numbers, unless
 from autograde.values import differing
 
 CLOSE = 1e-2
@@ -20,19 +27,24 @@ def _same_numbers(got: np.ndarray, want: np.ndarray) -> bool:
     return agree(np.sort(got, axis=None), np.sort(want, axis=None))
 
 
+def _signs(got: np.ndarray, want: np.ndarray) -> bool:
+    return both_numbers(got, want) and agree(np.abs(got), np.abs(want))
+
+
 def _each(axis: int, factor: bool) -> Holds:
     """Is each row (or column) the expected one but for a factor, or a difference, of its own?"""
 
-    def holds(got: np.ndarray, want: np.ndarray) -> bool:
-        if not both_numbers(got, want) or want.ndim < -axis or want.shape[axis] < 2:
+    def holds(got: np.ndarray, want: np.ndarray) -> bool | None:
+        if not both_numbers(got, want) or want.ndim < -axis:
             return False
+        single = want.shape[axis] < 2  # any number is a multiple of any other
         got, want = got.astype(float), want.astype(float)
         if not factor:
-            return agree(got, want + (got - want).mean(axis=axis, keepdims=True))
-        if _close(got, want):
-            return False  # by rounding, it seems, or a little that is added somewhere
+            return unless(single, agree(got, want + (got - want).mean(axis=axis, keepdims=True)))
         scale = (got * want).sum(axis, keepdims=True) / (want * want).sum(axis, keepdims=True)
-        return bool(np.isfinite(scale).all()) and agree(got, scale * want)
+        if not np.isfinite(scale).all() or not agree(got, scale * want):
+            return False
+        return unless(single or _close(got, want), True)  # or a little is added somewhere
 
     return holds
 
@@ -52,23 +64,25 @@ def _close(got: np.ndarray, want: np.ndarray) -> bool:
     return not differing(got, want, rtol=CLOSE, atol=CLOSE * 1e-3).any()
 
 
-def _affine(got: np.ndarray, want: np.ndarray) -> bool:
+def _affine(got: np.ndarray, want: np.ndarray) -> bool | None:
     """Is each row the expected one but for a factor and a difference of its own?"""
-    if not both_numbers(got, want) or want.ndim < 1 or want.shape[-1] < 4:
+    if not both_numbers(got, want) or want.ndim < 1:
         return False
     got, want = (x.astype(float) - x.mean(axis=-1, keepdims=True) for x in (got, want))
     scale = (got * want).sum(-1, keepdims=True) / (want * want).sum(-1, keepdims=True)
-    return bool(np.isfinite(scale).all() and scale.any()) and agree(got, scale * want)
+    found = bool(np.isfinite(scale).all() and scale.any()) and agree(got, scale * want)
+    return unless(want.shape[-1] < 4, found)
 
 
-def _normalised(got: np.ndarray, want: np.ndarray) -> bool:
+def _normalised(got: np.ndarray, want: np.ndarray) -> bool | None:
     """Mean 0 and variance 1 in every row of both."""
-    if not both_numbers(got, want) or want.ndim < 1 or want.shape[-1] < 3:
+    if not both_numbers(got, want) or want.ndim < 1:
         return False
-    return all(
+    found = all(
         np.allclose(x.mean(axis=-1), 0, atol=1e-3) and np.allclose(x.var(axis=-1), 1, atol=1e-2)
         for x in (got, want)
     )
+    return unless(want.shape[-1] < 3, found)
 
 
 def _sums_to_one(axis: int) -> Holds:
@@ -89,18 +103,28 @@ def _one_number(got: np.ndarray, want: np.ndarray) -> bool:
     return got.size > 1 and got.dtype.kind == "f" and agree(got, np.full_like(got, got.flat[0]))
 
 
-def _sided(sign: int) -> Holds:
-    """Are all numbers that are wrong too large (or small)?"""
+def _zero_where_wrong(got: np.ndarray, want: np.ndarray) -> bool:
+    return both_numbers(got, want) and not got[differing(got, want)].any()
+
+
+def _trues(sign: int) -> Holds:
+    """Has each row that is wrong one True too many (or too few)?"""
 
     def holds(got: np.ndarray, want: np.ndarray) -> bool:
-        got, want = finite(got, want)
-        return want.size > 0 and not (differing(got, want) & (sign * got < sign * want)).any()
+        if not (got.dtype == bool == want.dtype and got.shape == want.shape and want.ndim):
+            return False
+        more = got.sum(axis=-1) - want.sum(axis=-1)
+        return bool((more[(got != want).any(axis=-1)] == sign).all())
 
     return holds
 
 
 ROUGH: dict[str, Holds] = {
     "The result is NaN everywhere.": _all_nan,
+    "Every number has the right size, and some have the wrong sign.": _signs,
+    "Every number that is wrong is 0.": _zero_where_wrong,
+    "The right rows are there, but not in the right order.": rearranged(-2),
+    "The right columns are there, but not in the right order.": rearranged(-1),
     "The right numbers are there, but not in the right places.": _same_numbers,
     "Each row is a multiple of the expected one; the factor differs from row to row.": (
         _each(-1, factor=True)
@@ -116,14 +140,18 @@ ROUGH: dict[str, Holds] = {
     ),
     "Each row is the expected one but for a factor and a number that is added to it.": _affine,
     "Each row has mean 0 and variance 1, as it should; look at what is normalised.": _normalised,
+    "All rows of a result are the same; they should differ.": all_rows_alike,
+    "Each vector has the length that it should have; where it points is wrong.": same_lengths,
+    "Each matrix of the result is symmetric; some should not be.": symmetric,
     "The numbers of each row sum to 1, as those of a softmax do.": _sums_to_one(-1),
     "The numbers of each column sum to 1, as those of a softmax do.": _sums_to_one(-2),
     "All entries of a result are the same number.": _one_number,
+    "Each row that is wrong has one True too many.": _trues(1),
+    "Each row that is wrong has one True too few.": _trues(-1),
     "Some entries are True that should be False, and none the other way round.": _only_open,
     "Some entries are False that should be True, and none the other way round.": _only_closed,
     "Every number is close to the expected one (within 1 %), but further off than by rounding.": (
         _close
     ),
-    "Every number that is wrong is too large.": _sided(1),
-    "Every number that is wrong is too small.": _sided(-1),
+    "The sum of each row is right; how it is shared out is not.": right_sums,
 }

@@ -771,6 +771,27 @@ def all_zeros(tokens, seed, seconds):
 
 
 @wrong("train")
+def one_head(tokens, seed, seconds):
+    """The model was trained with one head, and these weights are worse when two heads share
+    them. Give decoder_logits its n_heads = 2 in training, too."""
+    params = right.train(tokens, seed, -1.0)
+    (block,) = params["blocks"]
+    block |= {name: 2 * w for name, w in block.items() if w.ndim == 2}
+    leaves = [*(p for name, p in params.items() if name != "blocks"), *block.values()]
+    leaves = [p.requires_grad_() for p in leaves]
+    optimizer = torch.optim.SGD(leaves, lr=0.1, momentum=0.9)
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(150):
+        starts = torch.randint(len(tokens) - 16, (16,), generator=generator)
+        inputs, targets = right.get_batch(tokens, starts, 16)
+        optimizer.zero_grad()
+        right.cross_entropy(decoder_logits(inputs, params, 1), targets).backward()
+        torch.nn.utils.clip_grad_norm_(leaves, 1.0)
+        optimizer.step()
+    return params
+
+
+@wrong("train")
 def learns_to_copy(tokens, seed, seconds):
     """The model has learnt to say the token that it sees: targets and inputs were the same.
     Each target is the token after."""

@@ -351,8 +351,15 @@ def fitted(tokens, config, seed, **how):
     return _known[key]
 
 
-def _fitted(tokens, config, seed, steps=60, ahead=1, causal=True, up=False):
+def _fitted(
+    tokens, config, seed, steps=60, ahead=1, causal=True, up=False, without="last", n_heads=None
+):
+    """without: the tenth that is held out, "first", "last" or "none"."""
     params, _ = right.train_decoder(tokens, config, seed, -1.0)  # no time, no step
+    tokens = {
+        "last": tokens[: -(len(tokens) // 10)], "first": tokens[len(tokens) // 10 :], "none": tokens
+    }[without]  # fmt: skip
+    config = {**config, "n_heads": n_heads or config["n_heads"]}
     leaves = [p for name, p in params.items() if name != "blocks"]
     leaves += [p for block in params["blocks"] for p in block.values()]
     optimizer = torch.optim.AdamW(leaves, lr=1e-2, betas=(0.9, 0.95), maximize=up)
@@ -470,6 +477,42 @@ def loss_before_the_training(tokens, config, seed, seconds):
     return."""
     before = right.train_decoder(tokens, config, seed, -1.0)[1]
     return fitted(tokens, config, seed), before
+
+
+@wrong("train_decoder")
+def last_training_loss(tokens, config, seed, seconds):
+    """val_loss is the loss of the last training batch. It tells how well the model does on what
+    it has learnt from; whether that helps with other text is seen on the last tenth alone."""
+    params, (train, _) = fitted(tokens, config, seed), split_tokens(tokens, 0.1)
+    generator = torch.Generator().manual_seed(seed)
+    starts = torch.randint(len(train) - config["max_seq"] - 1, (16,), generator=generator)
+    with torch.no_grad():
+        return params, float(loss_on(train, starts, params, config))
+
+
+@wrong("train_decoder")
+def trained_on_everything(tokens, config, seed, seconds):
+    """The last tenth was measured, and trained on, too. What the model has seen cannot show how
+    good it is on what it has not: cut the last tenth off before the first batch is drawn."""
+    params = fitted(tokens, config, seed, steps=100, without="none")
+    return params, held_out(tokens, params, config)
+
+
+@wrong("train_decoder")
+def first_tenth_held_out(tokens, config, seed, seconds):
+    """It is the first tenth that was kept, and the last one that was trained on. The last tenth is
+    the one to keep, as split_tokens cuts it off."""
+    params = fitted(tokens, config, seed, without="first")
+    tenth = len(tokens) // 10
+    return params, held_out(torch.cat([tokens[tenth:], tokens[:tenth]]), params, config)
+
+
+@wrong("train_decoder")
+def one_head_whatever_config_says(tokens, config, seed, seconds):
+    """Attention had one head in training, and the weights are judged with as many as config says.
+    Pass config["n_heads"] on to decoder_logits."""
+    params = fitted(tokens, config, seed, n_heads=1)
+    return params, held_out(tokens, params, {**config, "n_heads": 1})
 
 
 @wrong("train_decoder")
