@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from autograde.exercise import Exercise, chapters
+from autograde.exercise import Exercise, exercises_of
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def correct_variants(exercise: Exercise) -> tuple[Answer, ...]:
 def _answers(bank: list[Answer], part: str, exercise: Exercise) -> tuple[Answer, ...]:
     """The bank's answers to an exercise. `LookupError` if its module names one that is none."""
     module = importlib.import_module(f"autograde.{part}.{exercise.module}")
-    known = {each.name for each in chapters()[exercise.chapter]}
+    known = {each.name for each in exercises_of(exercise.chapter)}
     for answer in bank:
         if answer.function.__module__ == module.__name__ and answer.exercise not in known:
             raise LookupError(

@@ -206,6 +206,10 @@ def copied(value: Any, memo: dict[int, Any] | None = None) -> Any:
         copy_ = {key: copied(item, memo) for key, item in value.items()}
     elif kind in (list, tuple):
         copy_ = kind(copied(item, memo) for item in value)
+    elif value is None or kind in (bool, int, float, str):
+        return value
+    elif kind is np.ndarray and value.dtype != object:
+        copy_ = value.copy(order="K")
     elif (kind.__module__, kind.__name__) == ("torch", "Tensor") and _is_plain(value):
         copy_ = value.clone()
     else:

@@ -75,7 +75,7 @@ class Exercise:
     @property
     def chapter(self) -> str:
         """The name of chapter and assignment, such as "03-causal-mask"."""
-        return self.module.removeprefix("ch").replace("_", "-")
+        return _chapter(self.module)
 
     @property
     def parameters(self) -> list[str]:
@@ -132,27 +132,40 @@ QUIET = Claim("no warning is raised", 1, _quiet)
 UNTOUCHED = Claim("the arguments are left as they were", 1, _untouched)
 
 
+def _modules() -> dict[str, str]:
+    """{chapter: its claims module}, in the order of the book."""
+    import autograde.claims
+
+    names = sorted(info.name for info in pkgutil.iter_modules(autograde.claims.__path__))
+    return {_chapter(name): name for name in names if name.startswith("ch")}
+
+
+@cache
+def exercises_of(chapter: str) -> tuple[Exercise, ...]:
+    """The exercises of one chapter; none where there is no such chapter, or no PyTorch for it.
+
+    Only that chapter's claims are imported: those of others may take a second, with PyTorch.
+    """
+    name = _modules().get(chapter)
+    if name is None:
+        return ()
+    try:
+        module = importlib.import_module(f"autograde.claims.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        return ()
+    return tuple(value for value in vars(module).values() if isinstance(value, Exercise))
+
+
 @cache
 def chapters() -> dict[str, list[Exercise]]:
     """Every chapter's exercises, in the order of the book and of the claims modules.
 
     A chapter whose library is not installed (torch in a browser) is left out.
     """
-    import autograde.claims
-
-    found = {}
-    modules = sorted(info.name for info in pkgutil.iter_modules(autograde.claims.__path__))
-    for name in (name for name in modules if name.startswith("ch")):
-        try:
-            module = importlib.import_module(f"autograde.claims.{name}")
-        except ModuleNotFoundError as error:
-            if error.name != "torch":
-                raise
-            continue
-        exercises = [value for value in vars(module).values() if isinstance(value, Exercise)]
-        if exercises:
-            found[exercises[0].chapter] = exercises
-    return found
+    found = {chapter: [*exercises_of(chapter)] for chapter in _modules()}
+    return {chapter: there for chapter, there in found.items() if there}
 
 
 def exercises() -> Iterator[Exercise]:
@@ -160,9 +173,19 @@ def exercises() -> Iterator[Exercise]:
         yield from chapter
 
 
-def find(name: str) -> Exercise:
-    """The exercise of that function name, or `LookupError` with the names there are."""
+def find(name: str, chapter: str = "") -> Exercise:
+    """The exercise of that function name, or `LookupError` with the names there are.
+
+    chapter: where to look first.
+    """
+    for exercise in exercises_of(chapter):
+        if exercise.name == name:
+            return exercise
     known = {exercise.name: exercise for exercise in exercises()}
     if name not in known:
         raise LookupError(f"no exercise is called {name!r}; the exercises are {', '.join(known)}")
     return known[name]
+
+
+def _chapter(module: str) -> str:
+    return module.removeprefix("ch").replace("_", "-")

@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from autograde.exercise import Exercise, chapters, find
+from autograde.exercise import Exercise, exercises_of, find
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -52,17 +52,17 @@ def notebook(text: str, chapter: str) -> NotebookNode:
             made = _expand(cell, chapter, first=all(c.cell_type != "code" for c in cells))
             _reserve(made, cells, points)
             cells += made
-    missing = [e.name for e in _of_chapter(chapter) if e.name not in points]
+    missing = [e.name for e in exercises_of(chapter) if e.name not in points]
     if missing:
         raise BuildError(
             f"no cell for {', '.join(missing)}, which the claims of {chapter} examine; add an "
             f"empty code cell with the option `:exercise: {missing[0]}`"
         )
-    there = [name for name in points if name in {e.name for e in _of_chapter(chapter)}]
-    if there != [e.name for e in _of_chapter(chapter)]:
+    there = [name for name in points if name in {e.name for e in exercises_of(chapter)}]
+    if there != [e.name for e in exercises_of(chapter)]:
         raise BuildError(
             f"the exercises stand in the order {', '.join(there)}; the claims of {chapter} have "
-            f"them in the order {', '.join(e.name for e in _of_chapter(chapter))}; let both agree"
+            f"them in the order {', '.join(e.name for e in exercises_of(chapter))}; let both agree"
         )
     for cell in cells:
         if cell.cell_type == "markdown" and "nbgrader" not in cell.metadata:
@@ -89,10 +89,6 @@ def at(place: str) -> Iterator[None]:
         yield
     except BuildError as error:
         raise BuildError(f"{place}: {error}") from None
-
-
-def _of_chapter(chapter: str) -> list[Exercise]:
-    return chapters().get(chapter, [])
 
 
 def _filler(chapter: str, points: dict[str, int]) -> Callable[[re.Match], str]:

@@ -142,7 +142,8 @@ def _conform_part(index: int, value: Any, like: Any, exact_dtype: bool) -> Any:
 def _conform_array(value: Any, like: np.ndarray, exact_dtype: bool) -> np.ndarray:
     if isinstance(value, tuple):
         try:
-            value = np.array(value, dtype=None if size(value) else like.dtype)  # [] has no dtype
+            value = np.array(value)
+            value = value if value.size else value.astype(like.dtype)  # [] has no dtype
         except (ValueError, TypeError):
             arrays = sum(isinstance(part, np.ndarray) for part in value)
             what = f"{describe(value)} came back" if arrays else "the rows differ in length"
@@ -204,14 +205,18 @@ def difference(got: Any, want: Any, rtol: float = RTOL, atol: float = ATOL) -> s
 def differing(got: Any, want: Any, rtol: float = RTOL, atol: float = ATOL) -> np.ndarray:
     """Bool array: the entries in which two numbers or arrays of one shape differ."""
     got, want = np.asarray(got), np.asarray(want)
+    if got.dtype == want.dtype and got.tobytes() == want.tobytes():
+        return np.zeros(want.shape, bool)
     if want.dtype.kind not in "fc":
         return np.asarray(got != want)
     with np.errstate(all="ignore"):  # even the cast warns, of a signalling NaN
         wide = np.result_type(got, want, np.float64)  # complex, if one is
         got, want = got.astype(wide), want.astype(wide)
-        finite = np.abs(want[np.isfinite(want)])
-        scale = max(1.0, finite.max(initial=0.0))
-        return np.asarray(~np.isclose(got, want, rtol=rtol, atol=atol * scale, equal_nan=True))
+        finite, size_ = np.isfinite(want), np.abs(want)
+        atol *= max(1.0, size_.max(initial=0.0, where=finite))
+        near = finite & (np.abs(got - want) <= atol + rtol * size_)
+        alike = (got == want) | (np.isnan(got) & np.isnan(want))
+        return np.asarray(~(near | alike))
 
 
 def same(a: Any, b: Any, exact_dtype: bool = False, rtol: float = RTOL, atol: float = ATOL) -> bool:

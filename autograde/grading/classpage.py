@@ -10,7 +10,7 @@ import math
 import re
 from html import escape
 
-from autograde.exercise import chapters
+from autograde.exercise import exercises_of
 from autograde.grading.classreport import WORDS, ClassReport, Item, Mistake
 
 STYLE = """
@@ -87,7 +87,7 @@ def _mistakes(report: ClassReport, anonymous: bool) -> str:
 
 
 def _mistake(each: Mistake, report: ClassReport, anonymous: bool) -> str:
-    read = {e.name: e.read[1] for e in chapters().get(report.assignment, ())}
+    read = {e.name: e.read[1] for e in exercises_of(report.assignment)}
     where = f" · <i>{escape(read[each.exercise])}</i>" if each.exercise in read else ""
     count = len(each.students)
     return (

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from autograde.bank import misconceptions
-from autograde.exercise import Exercise, chapters
+from autograde.exercise import Exercise, exercises_of
 from autograde.grading.roster import harmless
 from autograde.grading.standing import ClassStanding, Standing
 
@@ -124,7 +124,7 @@ def _unwritten(found: dict) -> bool:
 
 
 def _mistakes(standing: ClassStanding, students: list[Standing]) -> tuple[Mistake, ...]:
-    exercises = {e.name: e for e in chapters().get(standing.assignment, ())}
+    exercises = {e.name: e for e in exercises_of(standing.assignment)}
 
     def text(name: str, which: str) -> str:
         return _sentence(exercises.get(name), which)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import glob
 import hashlib
@@ -13,7 +14,7 @@ from nbgrader.coursedir import CourseDirectory
 from traitlets.config import ConfigFileNotFound, PyFileConfigLoader
 
 from autograde.build import BuildError, build
-from autograde.exercise import chapters
+from autograde.exercise import exercises_of
 from autograde.grading.accidents import GradingError, opened, shown
 from autograde.grading.staging import Submission
 
@@ -114,16 +115,27 @@ class Course:
         here = Path(__file__).parents[1]
         parts = ("*.py", "diagnosis/*.py", "grading/**/*.py")
         modules = sorted(path for part in parts for path in here.glob(part))
-        modules.append(here / "claims/shared.py")
         modules = [path for path in modules if path.stem not in ASIDE]
-        if assignment in chapters():
-            name = chapters()[assignment][0].module
-            modules += [
-                here / part / f"{name}.py" for part in ("claims", "reference", "misconceptions")
-            ]
+        if exercises := exercises_of(assignment):
+            name = exercises[0].module
+            parts = ("claims", "reference", "misconceptions")
+            modules += sorted(_with_imports({here / part / f"{name}.py" for part in parts}))
         for path in modules:
             total.update(path.read_bytes())
         return total.hexdigest()
+
+
+def _with_imports(paths: set[Path]) -> set[Path]:
+    """Those modules of a chapter, and what they import of claims, references and the decoder."""
+    package, found, coming = Path(__file__).parents[1], set(), set(paths)
+    while coming:
+        found.add(path := coming.pop())
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("autograde."):
+                place = package.joinpath(*node.module.split(".")[1:])
+                files = {place.with_suffix(".py"), *(place / f"{n.name}.py" for n in node.names)}
+                coming |= {f for f in files if f.exists() and f.parent != package} - found
+    return found
 
 
 @contextlib.contextmanager

@@ -11,7 +11,9 @@ seen.
 from __future__ import annotations
 
 import builtins
+import math
 import os
+import re
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,6 +21,7 @@ from typing import Any
 from nbformat.v4 import new_output
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import Execute
+from nbgrader.utils import is_solution
 from traitlets import Bool, Float, Integer
 
 from autograde.calls import Outcome
@@ -36,7 +39,10 @@ from autograde.remote import ask
 from autograde.report import Report, report
 
 KEY = "no_peeking"  # our metadata, of notebooks and of cells
+# Modules that take long to import: {module: the word that shows that a notebook needs it}.
+WARM = {"torch": "torch", "torch._dynamo": "optim"}
 PATIENCE = 5  # all calls of one exercise may take that many times the limit of one call
+HUNG = 2.0  # seconds for a cell that is no answer and names a function that did not return
 
 
 @dataclass(frozen=True)
@@ -78,10 +84,10 @@ class Judge(Execute):
     def preprocess(self, nb: Any, resources: Any, km: Any = None) -> tuple[Any, Any]:
         """Run and judge every cell of the notebook."""
         tests = _tests(resources["nbgrader"])
-        ours = nb.metadata.get(KEY, {})
+        ours, self.assignment = nb.metadata.get(KEY, {}), resources["nbgrader"]["assignment"]
         start = partial(self._kernel, nb, resources)
         with Workspace(start, self.timeout or 3600, self.notebook_seconds) as self.space:
-            self.count, self.wrong = 0, set()
+            self.count, self.wrong, self.hung = 0, set(), set()
             for cell in nb.cells:
                 if cell.cell_type != "code":
                     continue
@@ -102,11 +108,12 @@ class Judge(Execute):
         settings = None
         if self.sandboxed:
             course = getattr(getattr(self.parent, "parent", None), "coursedir", None)
-            uses_torch = any("torch" in cell.source for cell in nb.cells)
+            words = "\n".join(cell.source for cell in nb.cells)
+            modules = [name for name, word in WARM.items() if word in words]
             settings = {
                 "hidden": [course.root] if course else [],
                 "without": linked(course, resources["nbgrader"]) if course else [],
-                "modules": ["torch", "torch._dynamo"] if uses_torch else [],
+                "modules": modules,
             }
         try:
             return Kernel(name, folder, self.config, self.startup_timeout, settings)
@@ -119,12 +126,17 @@ class Judge(Execute):
         self.count += 1
         cell.execution_count = self.count
         try:
-            problem = self.space.run(cell.source, outputs)
+            problem = self.space.run(cell.source, outputs, self._seconds(cell))
         except OutOfPatience:
             problem = self._too_late()
         cell.outputs = outputs.outputs()
         if problem:
             cell.outputs.append(failure("Stopped", problem))
+
+    def _seconds(self, cell: Any) -> float:
+        """What an ordinary cell may take: little, if it is bound to hang."""
+        hangs = any(re.search(rf"\b{name}\b", cell.source) for name in self.hung)
+        return HUNG if hangs and not is_solution(cell) else math.inf
 
     def _judge(self, cell: Any, source: str, most: float) -> None:
         """Run a test cell and write its verdict. What goes wrong gives 0 points, and is said."""
@@ -169,10 +181,12 @@ class Judge(Execute):
         def grade(function: Any, name: str | None = None) -> float:
             if not isinstance(function, Named):
                 raise TypeError("grade wants the function itself, as in grade(causal_mask)")
-            exercise = find(name or function.name)
+            exercise = find(name or function.name, self.assignment)
             call = self._caller(function.name, exercise)
             found = report(examine(exercise, call, GRADE_SEEDS), self.wrong)
             self.wrong |= set() if found.passed else {found.name}
+            if any(record.outcome.how == "timeout" for record in found.examination.records):
+                self.hung.add(function.name)
             reports.append(found)
             return float(found.examination.points)
 

@@ -55,7 +55,6 @@ def configure(c: Config) -> None:
         "nbgrader.preprocessors.LimitOutput",
         "nbgrader.preprocessors.SaveAutoGrades",
         "nbgrader.preprocessors.AssignLatePenalties",
-        "nbgrader.preprocessors.CheckCellMetadata",
     ]
     c.Exporter.optimistic_validation = True  # once, when all steps are done, not after each
     c.HTMLExporter.filters = {"markdown2html": "autograde.grading.page.markdown"}

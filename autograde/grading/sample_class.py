@@ -22,7 +22,7 @@ from autograde.bank import correct_variants, misconceptions
 from autograde.build import build
 from autograde.checking import GRADE_SEEDS
 from autograde.examination import examine, local
-from autograde.exercise import Exercise, chapters
+from autograde.exercise import Exercise, exercises_of
 from autograde.grading.gradesheet import Result
 from autograde.report import report
 from autograde.standalone import sources
@@ -77,7 +77,7 @@ class Student:
 
 
 def exercises() -> dict[str, Exercise]:
-    return {exercise.name: exercise for exercise in chapters()[ASSIGNMENT]}
+    return {exercise.name: exercise for exercise in exercises_of(ASSIGNMENT)}
 
 
 def students() -> dict[str, Student]:

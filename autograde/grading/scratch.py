@@ -1,7 +1,8 @@
 """A gradebook for one submission: a small SQLite file that is thrown away.
 
 nbgrader opens the gradebook anew in each of its steps, and compiles its statements each time.
-While a scratch gradebook is in use, its steps share one engine, which remembers them.
+While a scratch gradebook is in use, its steps share one engine, which remembers them, and one
+connection.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 import nbgrader.api
 from nbgrader.api import Gradebook
-from sqlalchemy import Engine, NullPool, create_engine
+from sqlalchemy import Engine, StaticPool, create_engine
 
 from autograde.grading.rows import add
 
@@ -40,13 +41,14 @@ def scratch_gradebook(path: Path, assignment: bytes, student: bytes) -> Iterator
             add(gradebook, pickle.loads(student))
         yield url
     finally:
+        _engine().dispose()
         _file.pop()
         nbgrader.api.create_engine = own
 
 
 @cache
 def _engine() -> Engine:
-    return create_engine("sqlite://", creator=_connect, poolclass=NullPool)
+    return create_engine("sqlite://", creator=_connect, poolclass=StaticPool)
 
 
 def _connect() -> sqlite3.Connection:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbgrader.api import MissingEntry
 
-from autograde.exercise import chapters
+from autograde.exercise import exercises_of
 from autograde.grading.course import Course, GradingError
 from autograde.grading.plugin import KEY
 
@@ -97,7 +97,7 @@ def _most(assignment: Assignment) -> dict[str, float]:
     """{exercise: its points}, in the order of the course."""
     cells = [cell for notebook in assignment.notebooks for cell in notebook.grade_cells]
     points = {cell.name.removeprefix("test_"): float(cell.max_score) for cell in cells}
-    order = [exercise.name for exercise in chapters().get(assignment.name, ())]
+    order = [exercise.name for exercise in exercises_of(assignment.name)]
     return {
         name: points[name] for name in [*order, *sorted(set(points) - {*order})] if name in points
     }

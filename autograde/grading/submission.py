@@ -24,7 +24,7 @@ from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
-from autograde.exercise import chapters
+from autograde.exercise import exercises_of
 from autograde.grading.accidents import GradingError, accident
 from autograde.grading.course import Course
 from autograde.grading.folders import Files, packed
@@ -175,7 +175,7 @@ def standing(gradebook: Gradebook, submission: Submission) -> Result:
     points = None if waiting else float(found.score) - late
     most = float(found.max_score)
     gradebook.db.rollback()  # nothing was changed, and nothing is to stay locked
-    order = [exercise.name for exercise in chapters().get(submission.assignment, ())]
+    order = [exercise.name for exercise in exercises_of(submission.assignment)]
     names = [*(n for n in order if n in grades), *sorted(set(grades) - set(order))]
     note = f"{', '.join(sorted(waiting))}: waits for a person." if waiting else ""
     return Result(
