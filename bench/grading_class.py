@@ -21,8 +21,9 @@ EVERY = 32  # one student of so many hands in an endless loop
 class Student:
     """What one student hands in.
 
-    answers: {exercise: the text of its cell}. right: {exercise: is it right?}; an answer that is
-    right but calls one that is wrong is neither, and not in it.
+    answers: {exercise: the text of its cell}. right: {exercise: is it right?}; an answer that calls
+    functions of other exercises is in it only where these are the reference's: what is right by
+    itself need not be right together (a transposed mask, transposed again).
     """
 
     name: str
@@ -49,7 +50,7 @@ def drawn(assignment: str, number: int, endless: bool = True, seed: int = 0) -> 
 def _student(
     name: str, exercises: list[Exercise], rng: np.random.Generator, never: set[str]
 ) -> Student:
-    answers, right, helpers = {}, {}, {}
+    answers, right, helpers, plain = {}, {}, {}, set()
     for exercise in exercises:
         is_right = bool(rng.integers(2))
         right_ones, wrong_ones = pools(exercise)
@@ -61,7 +62,8 @@ def _student(
         answers[exercise.name] = "\n\n".join(chosen.values())
         if exercise.name in never:
             is_right, answers[exercise.name] = False, ENDLESS.format(name=exercise.name)
-        if not is_right or all(right.get(used) for used in exercise.uses):
+        plain |= {exercise.name} if is_right and chosen is right_ones[0] else set()
+        if plain.issuperset(exercise.uses):
             right[exercise.name] = is_right
     return Student(name, answers, right)
 
