@@ -124,7 +124,7 @@ def test_a_sandbox_that_died_is_replaced(start):
     first = start()
     first.manager.provisioner.box.process.kill()
     with pytest.raises(KernelGone):
-        first.run("1", 10)
+        first.run("import time; time.sleep(30)", 40)
     first.close()
     assert said(start(), "print(2 + 2)") == "4\n"
 

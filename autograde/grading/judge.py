@@ -84,7 +84,8 @@ class Judge(Execute):
     def preprocess(self, nb: Any, resources: Any, km: Any = None) -> tuple[Any, Any]:
         """Run and judge every cell of the notebook."""
         tests = _tests(resources["nbgrader"])
-        ours, self.assignment = nb.metadata.get(KEY, {}), resources["nbgrader"].get("assignment", "")
+        ours = nb.metadata.get(KEY, {})
+        self.assignment = resources["nbgrader"].get("assignment", "")
         start = partial(self._kernel, nb, resources)
         with Workspace(start, self.timeout or 3600, self.notebook_seconds) as self.space:
             self.count, self.wrong, self.hung = 0, set(), set()
