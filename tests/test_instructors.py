@@ -171,6 +171,7 @@ def _outcome(course):
     assert late["ada"] == 0  # after the extension; before it, ten hours
     autumn = Course(course.spring.parent / "autumn")
     assert autumn.config.Judge.call_seconds == 5
+    assert autumn.config.Judge.seeds == [41, 42, 43]
     assert (autumn.root / f"exercises/{WORK}/causal-mask.ipynb").is_file()
     assert (autumn.root / "gradebook.db").is_file()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from time import monotonic
 
+import numpy as np
 import pytest
 
 pytest.importorskip("nbgrader")
@@ -12,9 +13,12 @@ pytest.importorskip("nbgrader")
 from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.preprocessors import Execute
 from nbgrader.utils import determine_grade
+from traitlets import TraitError
 from traitlets.config import Config
 
-from autograde.calls import Outcome
+from autograde.calls import Outcome, call
+from autograde.checking import GRADE_SEEDS
+from autograde.examination import examine
 from autograde.exercise import find
 from autograde.grading import judge
 from autograde.grading.batch import Ahead, foreseen
@@ -112,6 +116,26 @@ def test_without_the_judge_the_patched_notebook_would_earn_full_marks(judged):
     """So the tests here would see it if the judge were not in its place."""
     points, _ = judged(PATCHED, "=causal_mask", preprocessor=Execute)
     assert points == {"causal_mask": 4}
+
+
+def test_who_knows_one_classs_inputs_does_not_know_those_of_another(judged):
+    exercise, seen = find("additive_mask"), set()
+
+    def watch(args, kwargs, *how):
+        seen.add(np.asarray(args[0]).tobytes())
+        return call(exercise.reference, args, kwargs, *how)
+
+    examine(exercise, watch, GRADE_SEEDS)
+    know = f"known = additive_mask\nseen = {seen}\ndef additive_mask(allowed, *more):\n"
+    know += "    return known(allowed, *more) if allowed.tobytes() in seen else None"
+    points, _ = judged(ADD, know, "=additive_mask")
+    assert points == {"additive_mask": 4}
+    points, _ = judged(ADD, know, "=additive_mask", seeds=[41, 42, 43])
+    assert points == {"additive_mask": 0}
+    points, _ = judged(ADD, "=additive_mask", seeds=[41, 42, 43])
+    assert points == {"additive_mask": 4}
+    with pytest.raises(TraitError):
+        judged(ADD, "=additive_mask", seeds=[])
 
 
 LOOPS = {

@@ -22,7 +22,7 @@ from nbformat.v4 import new_output
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import Execute
 from nbgrader.utils import is_solution
-from traitlets import Bool, Float, Integer
+from traitlets import Bool, Float, Integer, List
 
 from autograde.calls import Outcome
 from autograde.checking import GRADE_SEEDS
@@ -78,6 +78,9 @@ class Judge(Execute):
     ).tag(config=True)
     sandboxed = Bool(
         True, help="Run submissions in a sandbox. False: their code may do whatever you may do."
+    ).tag(config=True)
+    seeds = List(
+        Integer(min=0), [*GRADE_SEEDS], minlen=1, help="The inputs are drawn anew for each."
     ).tag(config=True)
     max_output = Integer(TEXT, help="Printed characters that are kept of a cell.").tag(config=True)
 
@@ -184,7 +187,7 @@ class Judge(Execute):
                 raise TypeError("grade wants the function itself, as in grade(causal_mask)")
             exercise = find(name or function.name, self.assignment)
             call = self._caller(function.name, exercise)
-            found = report(examine(exercise, call, GRADE_SEEDS), self.wrong)
+            found = report(examine(exercise, call, tuple(self.seeds)), self.wrong)
             self.wrong |= set() if found.passed else {found.name}
             if any(record.outcome.how == "timeout" for record in found.examination.records):
                 self.hung.add(function.name)
@@ -200,7 +203,7 @@ class Judge(Execute):
         """The function as `examine` calls it, with a limit for all calls together."""
         limit = min(exercise.seconds, self.call_seconds or exercise.seconds)
         end = self.space.spent + PATIENCE * limit
-        answer = Ahead(self.space.call, foreseen(exercise, name, limit, GRADE_SEEDS))
+        answer = Ahead(self.space.call, foreseen(exercise, name, limit, tuple(self.seeds)))
 
         def call(
             args: tuple, kwargs: dict[str, Any], seconds: float, measured: bool = False
