@@ -110,6 +110,13 @@ def test_the_folders_files_are_there_and_writing_changes_them_not(start, tmp_pat
     assert (tmp_path / "data/a.txt").read_text() == "before"
 
 
+def test_on_a_full_disk_no_file_is_left_out_in_silence(tmp_path):
+    (tmp_path / "data.txt").write_bytes(bytes(10**6))
+    no_space = pytest.raises(OSError, match="No space")
+    with Path("/dev/full").open("wb", buffering=0) as full, no_space:
+        sandbox.packed(tmp_path, full)
+
+
 def test_a_kernel_that_holds_too_much_is_ended_and_it_is_said(start):
     kernel = start(memory=500)
     many = (

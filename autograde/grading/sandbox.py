@@ -234,7 +234,10 @@ def _environment(libraries: list[str]) -> dict[str, str]:
 
 
 def packed(folder: str | Path, file: BinaryIO, without: Iterable[str] = ()) -> None:
-    """Write a folder's regular files into a zip file; not those of these names, and no links."""
+    """Write a folder's regular files into a zip file; not those of these names, and no links.
+
+    What cannot be read is left out. `OSError` when the zip file cannot be written.
+    """
     left_out = [Path(folder, name) for name in without]
     with zipfile.ZipFile(file, "w", strict_timestamps=False) as archive:
         for where, folders, names in os.walk(folder):
@@ -242,7 +245,11 @@ def packed(folder: str | Path, file: BinaryIO, without: Iterable[str] = ()) -> N
             for path in (Path(where, name) for name in sorted(names)):
                 out = any(path.is_relative_to(name) for name in left_out)
                 if path.is_file() and not path.is_symlink() and not out:
-                    with contextlib.suppress(OSError, UnicodeError):
-                        archive.write(path, path.relative_to(folder))
+                    try:
+                        name, content = str(path.relative_to(folder)), path.read_bytes()
+                        name.encode()  # not every name of a file is text
+                    except (OSError, UnicodeError):
+                        continue
+                    archive.writestr(name, content)
     file.flush()
     file.seek(0)

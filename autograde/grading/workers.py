@@ -168,9 +168,11 @@ def main() -> None:
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever prints, prints elsewhere
     own = code()
-    for order in _orders(sys.stdin.buffer):
-        pickle.dump(_answer(order, own), replies)
-        replies.flush()
+    with contextlib.suppress(BrokenPipeError):  # the grader has gone, and wants no answer
+        for order in _orders(sys.stdin.buffer):
+            pickle.dump(_answer(order, own), replies)
+            replies.flush()
+    os._exit(0)  # what is still to be written goes nowhere
 
 
 if __name__ == "__main__":
