@@ -21,20 +21,28 @@ MOST = 5_000_000  # numbers in all results that are remembered; then it begins a
 LARGEST = 50_000  # numbers in one
 NO_VALUE = (pickle.PicklingError, AttributeError, TypeError, ValueError, RecursionError)
 
-_known: dict[bytes, Outcome] = {}
+_known: dict[tuple, Outcome] = {}
 _held = 0
 
 
 def recalled(
-    function: Callable, args: tuple, kwargs: dict[str, Any], measured: bool = False
+    function: Callable,
+    args: tuple,
+    kwargs: dict[str, Any],
+    measured: bool = False,
+    given: bytes | None = None,
 ) -> Outcome:
     """As `calls.call`, of a function that does the same each time. Its results are shared: do
-    not change them."""
+    not change them.
+
+    given: what `arguments` makes of args and kwargs, if it is known: that can take longer than the
+    call.
+    """
     global _held
-    try:
-        key = digest((function.__module__, function.__qualname__, args, kwargs, measured))
-    except NO_VALUE:  # a function without a name of its own, say
+    given = given or arguments(args, kwargs)
+    if given is None or not hasattr(function, "__qualname__"):
         return call(function, args, kwargs, measured=measured)
+    key = (function.__module__, function.__qualname__, given, measured)
     if key not in _known:
         outcome = call(function, args, kwargs, measured=measured)
         count = 1 + size(outcome.value)
@@ -53,6 +61,14 @@ def forget() -> None:
     global _held
     _known.clear()
     _held = 0
+
+
+def arguments(args: tuple, kwargs: dict[str, Any]) -> bytes | None:
+    """Stands for these arguments; None where they cannot be written down."""
+    try:
+        return digest((args, kwargs))
+    except NO_VALUE:
+        return None
 
 
 def digest(value: Any) -> bytes:

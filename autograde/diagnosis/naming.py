@@ -17,7 +17,6 @@ from autograde.diagnosis.other_input import mistaken_on_other_input
 from autograde.diagnosis.suspects import Item, Suspect, equal, parts_of
 from autograde.examination import Examination, Record
 from autograde.exercise import Exercise
-from autograde.recalled import digest
 from autograde.values import differing, size
 
 WORST_FIRST = ("value", "changed", "hungry", "warned")
@@ -121,7 +120,7 @@ def _mixed(a: Suspect, b: Suspect, item: Item) -> bool:
 
 def _distinct(records: tuple[Record, ...]) -> list[Record]:
     """Each input and its outcome once: many are tried with every seed."""
-    return list({digest((r.args, r.kwargs, r.outcome)): r for r in records}.values())
+    return list({(r.given or id(r), r.came): r for r in records}.values())
 
 
 def _failed(records: list[Record], worst: str, exercise: Exercise) -> set[Item]:

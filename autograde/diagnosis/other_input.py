@@ -21,12 +21,14 @@ from autograde.diagnosis.arguments import known_arguments
 from autograde.diagnosis.changes import COUNTING, Change, changes
 from autograde.examination import Examination, Record
 from autograde.exercise import Exercise
-from autograde.recalled import recalled
+from autograde.recalled import arguments, recalled
 from autograde.values import same, size
 
 QUICK = 0.1  # seconds of one call; what trains is not called again and again
 TELLING = 4  # results with fractions that a mistake on another input must explain
 TRIALS = 1000  # of a misconception with a change, on one small input
+# {(change, record), by their ids: (changed arguments, what stands for them, change, record)}
+Made = dict[tuple[int, int], tuple]
 
 
 def other_input(examination: Examination) -> str:
@@ -59,8 +61,9 @@ def mistaken_on_other_input(
     answers = list(answers)
     if len(answers) * len(tried) > TRIALS:
         tried = [each for each in tried if "place" not in each[0]]  # not in pairs
+    made: Made = {}
     for answer, (words, change) in islice(product(answers, tried), TRIALS):
-        does = partial(_does, exercise, answer.function)
+        does = partial(_does, exercise, answer.function, made=made)
         if (
             does(change, telling[0])
             and all(does(change, record) for record in records)
@@ -74,7 +77,8 @@ def mistaken_on_other_input(
 
 def _wrong(exercise: Exercise, function: Callable, records: list[Record]) -> int:
     """On how many of these inputs does a function give a wrong result, as they are?"""
-    outcomes = ((recalled(function, r.args, r.kwargs), r.expected) for r in records)
+    seen = (recalled(function, r.args, r.kwargs, False, r.given) for r in records)
+    outcomes = zip(seen, (r.expected for r in records), strict=True)
     return sum(
         seen.returned and not same(seen.value, expected, rtol=exercise.rtol, atol=exercise.atol)
         for seen, expected in outcomes
@@ -96,18 +100,33 @@ def _usable(examination: Examination) -> list[Record]:
     return records if time.process_time() - start < QUICK else []
 
 
-def _does(exercise: Exercise, function: Callable, change: Change, record: Record) -> bool:
-    """Was what was seen on this input what `function` does on the changed one?"""
-    try:
-        arguments = tuple(change(known_arguments(exercise, record)).values())
-    except Exception:  # there is no such value in this call, or it cannot be changed in this way
+def _does(
+    exercise: Exercise, function: Callable, change: Change, record: Record, made: Made | None = None
+) -> bool:
+    """Was what was seen on this input what `function` does on the changed one?
+
+    made: where changed arguments are kept, for the next function.
+    """
+    args, given, *_ = _changed(exercise, change, record, {} if made is None else made)
+    if args is None:
         return False
-    theirs = recalled(function, arguments, {})
+    theirs = recalled(function, args, {}, False, given)
     if not theirs.returned:
         return not record.outcome.returned  # it need not fail with the same error
     return record.outcome.returned and same(
         record.outcome.value, theirs.value, exercise.exact_dtype, exercise.rtol, exercise.atol
     )
+
+
+def _changed(exercise: Exercise, change: Change, record: Record, made: Made) -> tuple:
+    key = id(change), id(record)  # which live as long as `made`, for they are in it
+    if key not in made:
+        try:
+            args = tuple(change(known_arguments(exercise, record)).values())
+        except Exception:  # there is no such value in this call, or it cannot be changed so
+            args = None
+        made[key] = (args, None if args is None else arguments(args, {}), change, record)
+    return made[key]
 
 
 def has_fractions(value: Any) -> bool:

@@ -65,7 +65,9 @@ class Suspect:
         """
         exercise, seen = self.exercise, record.outcome
         agree = partial(equal, exercise)
-        theirs = recalled(self.answer.function, record.args, record.kwargs, _limited(record))
+        theirs = recalled(
+            self.answer.function, record.args, record.kwargs, _limited(record), record.given
+        )
         unknown = "cut off" in (theirs.how, seen.how)  # only the memory can be compared
         right = unknown or (theirs.returned and agree(theirs.value, record.expected))
         if right:

@@ -15,10 +15,11 @@ from typing import Any
 
 from autograde import remote
 from autograde.calls import Outcome
-from autograde.examination import examine, local
+from autograde.examination import examine
 from autograde.exercise import Exercise
+from autograde.recalled import recalled
 
-MOST = 64  # calls in one message
+MOST, GROWTH = 256, 8  # calls in one message, and how many times those of the last one
 
 
 def together(requests: list[str], seconds: float) -> str:
@@ -40,11 +41,11 @@ def foreseen(
     exercise: Exercise, name: str, seconds: float, seeds: tuple[int, ...]
 ) -> tuple[str, ...]:
     """The requests that examining a right answer makes."""
-    requests, right = [], local(exercise.reference)
+    requests: list[str] = []
 
     def call(args: tuple, kwargs: dict[str, Any], limit: float, measured: bool) -> Outcome:
         requests.append(remote.ask(name, args, kwargs, min(limit, seconds), measured))
-        return right(args, kwargs, limit, measured)
+        return recalled(exercise.reference, args, kwargs, measured)
 
     examine(exercise, call, seeds)
     return tuple(requests)
@@ -84,4 +85,4 @@ class Ahead:
         self.coming.extendleft(reversed(batch[len(outcomes) :]))
         if not outcomes:
             self.coming.clear()
-        self.size = min(4 * self.size, MOST)
+        self.size = min(GROWTH * self.size, MOST)

@@ -11,7 +11,7 @@ import base64
 import hashlib
 import re
 from copy import deepcopy
-from functools import cache
+from functools import cache, lru_cache
 from html import escape
 from typing import Any, ClassVar
 
@@ -35,6 +35,7 @@ STYLES = """
     font-size font-style font-weight height line-height max-width padding text-align text-decoration
     vertical-align white-space width
 """
+KEPT = 500  # cells that are kept as they were rendered: most stand in every notebook of a class
 LONGEST, TAGGED = 300_000, 5_000  # characters, and tags, of an output or a cell that is rendered
 WITHOUT_TEXT = re.compile(r"<img\b(?![^>]*\salt\s*=)")
 PICTURE = re.compile(r"data:image/(png|jpeg|gif);base64,[A-Za-z0-9+/=\s]*")
@@ -86,12 +87,32 @@ def clean_data(data: dict[str, Any]) -> dict[str, Any]:
 @pass_context
 def markdown(context: Any, source: str) -> str:
     """nbconvert's `markdown2html`, cleaned; the plain text of what cannot be rendered."""
+    attached = context.get("cell", {}).get("attachments")
     if _small(source):
         try:
-            return clean(_exporter().markdown2html(context, source))
+            return _rendered(context, source) if attached else _known(source)
         except Exception:  # a student wrote it: nested too deep, or worse
             pass
     return f"<pre>{escape(source[:LONGEST])}</pre>"
+
+
+def _rendered(context: Any, source: str) -> str:
+    return clean(_exporter().markdown2html(context, source))
+
+
+@lru_cache(KEPT)
+def _known(source: str) -> str:
+    return _rendered({}, source)
+
+
+@lru_cache(KEPT)
+def _coloured(source: str, language: str | None) -> str:
+    return Highlight2HTML(pygments_lexer="python")(source, language)
+
+
+def highlight(source: str, language: str | None = None, metadata: Any = None) -> str:
+    """Python in colours, or another language, if the template names one."""
+    return _coloured(source, language)
 
 
 @cache
@@ -132,7 +153,7 @@ class FeedbackPage(HTMLExporter):
         shown = WidgetsDataTypeFilter(
             notebook_metadata=self._nb_metadata, parent=self, resources=resources
         )
-        self.register_filter("highlight_code", Highlight2HTML(pygments_lexer="python", parent=self))
+        self.register_filter("highlight_code", highlight)
         self.register_filter("filter_data_type", shown)
         html, resources = TemplateExporter.from_notebook_node(self, nb, resources, **kw)
         return WITHOUT_TEXT.sub(r'<img alt="A picture that this cell shows"', html), resources
