@@ -42,6 +42,7 @@ class Reader:
         self.site, self.faults = site, []
         self.page = browser.new_page(**options)
         self.page.set_default_timeout(60_000)
+        self.size = self.page.viewport_size
         self.page.route(lambda url: not url.startswith(site), self.refuse)
         self.page.on("console", self.listen)
         self.page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
@@ -62,14 +63,15 @@ class Reader:
 
     def open(self, path: str):
         self.faults.clear()
+        self.page.set_viewport_size(self.size)
         self.page.goto(f"{self.site}/{path}")
         self.page.wait_for_load_state("networkidle")
         return self.page
 
     def read_to_the_end(self) -> None:
-        small = self.page.viewport_size
+        """Have all of the page in view, until the next one is opened."""
         self.page.evaluate(WHOLE)
-        self.page.set_viewport_size({**small, "height": self.page.evaluate(HEIGHT)})
+        self.page.set_viewport_size({**self.size, "height": self.page.evaluate(HEIGHT)})
         self.page.wait_for_load_state("networkidle")
 
 

@@ -192,7 +192,7 @@ def test_who_ignores_the_time_is_told(monkeypatch):
         time.sleep(3 if seconds < 1 else 0)
         return reference.train(tokens, seed, seconds)
 
-    result = examine(claims.train, local(slow)).results[3]
+    result = examine(claims.train, local(slow)).results[4]
     assert not result.holds
     assert "seconds=0.2" in result.finding.detail
 
