@@ -212,9 +212,9 @@ def differing(got: Any, want: Any, rtol: float = RTOL, atol: float = ATOL) -> np
     with np.errstate(all="ignore"):  # even the cast warns, of a signalling NaN
         wide = np.result_type(got, want, np.float64)  # complex, if one is
         got, want = got.astype(wide), want.astype(wide)
-        finite, size_ = np.isfinite(want), np.abs(want)
-        atol *= max(1.0, size_.max(initial=0.0, where=finite))
-        near = finite & (np.abs(got - want) <= atol + rtol * size_)
+        finite, magnitude = np.isfinite(want), np.abs(want)
+        atol *= max(1.0, magnitude.max(initial=0.0, where=finite))
+        near = finite & (np.abs(got - want) <= atol + rtol * magnitude)
         alike = (got == want) | (np.isnan(got) & np.isnan(want))
         return np.asarray(~(near | alike))
 

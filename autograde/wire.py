@@ -100,7 +100,8 @@ def _decode_torch(tag: str, body: Any) -> Any:
 def _array(body: list) -> np.ndarray:
     dtype, shape, order, data = body
     dtype = np.dtype(str(dtype))
-    if dtype.kind not in "biufcU" or min(shape, default=0) < 0:
+    # Of items without a size any number would fit into no bytes at all.
+    if dtype.kind not in "biufcU" or not dtype.itemsize or min(shape, default=0) < 0:
         raise ValueError(f"no array of dtype {dtype} and shape {shape}")
     return np.ndarray(shape, dtype, base64.b64decode(data), order=order).copy(order="K")
 

@@ -183,6 +183,7 @@ def test_arrays_cross_the_wire_with_dtype_shape_and_order(array):
         ["<f8", [2], "C", "AAAAAAAAAAA="],  # one number too few
         ["<f8", [-1], "C", "AAAAAAAAAAA="],
         ["<f8", [10**15], "C", ""],
+        ["<U0", [10**9], "C", ""],  # text without letters: four gigabytes, once it is copied
         ["f8,i4", [1], "C", "AAAAAAAAAAA="],
         ["<f8", [1], "?", "AAAAAAAAAAA="],
         ["<f8", [1], "C"],
